@@ -64,7 +64,7 @@ func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 	snapshot["kubeNodes"], snapshot["kubePods"], snapshot["pools"] = "list", "list", "list"
 	snapshot["kubeResourceSlices"], snapshot["kubeResourceClaims"] = "list", "list"
 	snapshot["kubeDeviceClasses"], snapshot["kubeResourceClaimTemplates"] = "list", "list"
-	snapshot["kubeDeviceTaintRules"], snapshot["kubeLimitRanges"], snapshot["kubeResourceQuotas"] = "list", "list", "list"
+	snapshot["kubeLimitRanges"], snapshot["kubeResourceQuotas"] = "list", "list"
 	snapshot["topologyLabels"] = "labels"
 	snapshot["complete"] = "yes or no"
 	want := map[string]map[string]string{

@@ -95,8 +95,6 @@ func readDevices(object *Object, devices *dra.Objects) (unreadable []string) {
 		return readInto(object, devices.PutClass)
 	case "ResourceClaimTemplate":
 		return readInto(object, devices.PutTemplate)
-	case "DeviceTaintRule":
-		return readInto(object, devices.PutRule)
 	}
 	return nil
 }
@@ -263,7 +261,6 @@ var Kinds = []Kind{
 		false},
 	{"ResourceSlice", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}, false, false},
 	{"DeviceClass", "resource.k8s.io", []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}, false, false},
-	{"DeviceTaintRule", "resource.k8s.io", []string{"v1beta2", "v1alpha3"}, false, false},
 	{"NodePool", "karpenter.sh", []string{"v1", "v1beta1"}, false, false},
 	{"LimitRange", "", []string{"v1"}, true, false},
 	{"ResourceQuota", "", []string{"v1"}, true, false},

@@ -46,10 +46,9 @@ type Document struct {
 	KubeResourceSlices json.RawMessage `json:"kubeResourceSlices"`
 	KubeResourceClaims json.RawMessage `json:"kubeResourceClaims"`
 	// KubeDeviceClasses say which resources the devices stand for, and KubeResourceClaimTemplates what a claim of a pod
-	// requests. KubeDeviceTaintRules taint devices. Each may be nil.
+	// requests. Each may be nil.
 	KubeDeviceClasses          json.RawMessage `json:"kubeDeviceClasses"`
 	KubeResourceClaimTemplates json.RawMessage `json:"kubeResourceClaimTemplates"`
-	KubeDeviceTaintRules       json.RawMessage `json:"kubeDeviceTaintRules"`
 	// KubeLimitRanges and KubeResourceQuotas are those of the namespace: what pods request by default, which are
 	// refused, and how much there may be of them. Each may be nil.
 	KubeLimitRanges    json.RawMessage `json:"kubeLimitRanges"`
@@ -157,10 +156,8 @@ func document(in fieldpath.JSON) Document {
 		cluster.Fail("a RayCluster manifest beside kubeNodes, kubePods or pools; groups have their own slice and pools")
 	case doc.RayCluster == nil && (doc.KubeResourceSlices != nil || doc.KubeResourceClaims != nil):
 		cluster.Fail("a RayCluster manifest beside kubeResourceSlices or kubeResourceClaims")
-	case doc.RayCluster == nil &&
-		(doc.KubeDeviceClasses != nil || doc.KubeResourceClaimTemplates != nil || doc.KubeDeviceTaintRules != nil):
-		cluster.Fail("a RayCluster manifest beside kubeDeviceClasses, kubeResourceClaimTemplates or " +
-			"kubeDeviceTaintRules")
+	case doc.RayCluster == nil && (doc.KubeDeviceClasses != nil || doc.KubeResourceClaimTemplates != nil):
+		cluster.Fail("a RayCluster manifest beside kubeDeviceClasses or kubeResourceClaimTemplates")
 	case doc.RayCluster == nil && (doc.KubeLimitRanges != nil || doc.KubeResourceQuotas != nil):
 		cluster.Fail("a RayCluster manifest beside kubeLimitRanges or kubeResourceQuotas")
 	case len(doc.RayCluster) > mostManifest:

@@ -101,7 +101,6 @@ var ofAllNamespaces = []string{
 	`watch resourceclaims.resource.k8s.io in ""`, `list resourceclaims.resource.k8s.io in ""`,
 	`watch deviceclasses.resource.k8s.io in ""`, `list deviceclasses.resource.k8s.io in ""`,
 	`watch resourceclaimtemplates.resource.k8s.io in ""`, `list resourceclaimtemplates.resource.k8s.io in ""`,
-	`watch devicetaintrules.resource.k8s.io in ""`, `list devicetaintrules.resource.k8s.io in ""`,
 }
 
 // spared returns the rights that these tests do not use, in the whole cluster, or in one namespace if the install has
@@ -140,7 +139,7 @@ func spared(namespace string) map[right]excuse {
 		return rights
 	}
 	for _, resource := range []string{
-		"resourceslices", "resourceclaims", "deviceclasses", "resourceclaimtemplates", "devicetaintrules",
+		"resourceslices", "resourceclaims", "deviceclasses", "resourceclaimtemplates",
 	} {
 		rights[right{"list", resource + ".resource.k8s.io", ""}] = lists
 	}

@@ -256,7 +256,7 @@ func TestPodsOfAllNamespacesAreOnlyReadWhereTheyMayBe(t *testing.T) {
 			}
 		}
 		for _, resource := range []string{"pods", "resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io",
-			"deviceclasses.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io", "devicetaintrules.resource.k8s.io"} {
+			"deviceclasses.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"} {
 			if rights[right{"list", resource, ""}] != want || rights[right{"watch", resource, ""}] != want {
 				t.Errorf("%s: a ClusterRole grants %s: %t, want %t", values, resource, !want, want)
 			}

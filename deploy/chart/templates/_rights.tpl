@@ -78,7 +78,7 @@
   verbs: [get, list, watch] # optional; get with --namespaces
 {{- if or (not .Values.singleNamespaceInstall) .Values.allPodsRbacEnable }}
 - apiGroups: [resource.k8s.io]
-  resources: [resourceslices, resourceclaims, deviceclasses, resourceclaimtemplates, devicetaintrules]
+  resources: [resourceslices, resourceclaims, deviceclasses, resourceclaimtemplates]
   verbs: [list, watch] # optional: without it, plans do not count devices of Dynamic Resource Allocation
 {{- end }}
 - apiGroups: [karpenter.sh]

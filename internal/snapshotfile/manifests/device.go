@@ -34,7 +34,6 @@ func (p *places) readDevices(doc snapshotfile.Document) error {
 		eachIn(doc.KubeDeviceClasses, "kubeDeviceClasses", "DeviceClass", p.devices.PutClass),
 		eachIn(doc.KubeResourceClaimTemplates, "kubeResourceClaimTemplates", "ResourceClaimTemplate",
 			p.devices.PutTemplate),
-		eachIn(doc.KubeDeviceTaintRules, "kubeDeviceTaintRules", "DeviceTaintRule", p.devices.PutRule),
 	)
 }
 

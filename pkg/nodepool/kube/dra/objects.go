@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 
@@ -25,9 +24,7 @@ import (
 
 // Objects are the objects of resource.k8s.io. The zero value knows none. It must not be copied after its first use.
 type Objects struct {
-	// offered are the ResourceSlices as drivers publish them; slices have the taints of the rules, too.
-	offered, slices map[string]*resourcev1.ResourceSlice
-	rules           map[string]*resourcev1alpha3.DeviceTaintRule
+	slices map[string]*resourcev1.ResourceSlice
 	// held are the devices of each ResourceClaim. Each of these is nil while its objects are unknown.
 	held      map[types.NamespacedName][]resourcev1.DeviceRequestAllocationResult
 	classes   map[string]*resourcev1.DeviceClass
@@ -68,33 +65,28 @@ func forget[K comparable, V any](objects *map[K]V) (differs bool) {
 }
 
 // KnowSlices notes that ResourceSlices are known, even if there are none, and reports whether they were not.
-func (o *Objects) KnowSlices() (differs bool) {
-	know(&o.offered)
-	return know(&o.slices)
-}
+func (o *Objects) KnowSlices() (differs bool) { return know(&o.slices) }
 
 // PutSlice keeps a ResourceSlice, and reports whether it differs from what was kept.
 func (o *Objects) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
 	o.KnowSlices()
-	before, known := o.offered[slice.Name]
+	before, known := o.slices[slice.Name]
 	if known && reflect.DeepEqual(before.Spec, slice.Spec) {
 		return false
 	}
-	o.offered[slice.Name] = slice
-	o.taint(slice)
+	o.slices[slice.Name], o.asked = slice, nil
 	return true
 }
 
 // DropSlice forgets a ResourceSlice.
 func (o *Objects) DropSlice(name string) (differs bool) {
 	o.asked = nil
-	drop(o.offered, name)
 	return drop(o.slices, name)
 }
 
 // ClearSlices forgets all ResourceSlices, which are unknown then.
 func (o *Objects) ClearSlices() (differs bool) {
-	o.offered, o.asked = nil, nil
+	o.asked = nil
 	return forget(&o.slices)
 }
 
@@ -251,78 +243,6 @@ func (o *Objects) heldByPool() map[pool][]resourcev1.DeviceRequestAllocationResu
 
 func byName(a, b types.NamespacedName) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-}
-
-// PutRule keeps a DeviceTaintRule, and reports whether that changes the taints of a device. Its fields are the same in
-// the API versions v1alpha3 and v1beta2.
-func (o *Objects) PutRule(rule *resourcev1alpha3.DeviceTaintRule) (differs bool) {
-	know(&o.rules)
-	o.rules[rule.Name] = rule
-	return o.taintAll()
-}
-
-// DropRule forgets a DeviceTaintRule.
-func (o *Objects) DropRule(name string) (differs bool) {
-	delete(o.rules, name)
-	return o.taintAll()
-}
-
-// ClearRules forgets all DeviceTaintRules.
-func (o *Objects) ClearRules() (differs bool) {
-	o.rules = nil
-	return o.taintAll()
-}
-
-// taintAll applies the rules to all ResourceSlices, and reports whether that changes one.
-func (o *Objects) taintAll() (differs bool) {
-	for _, slice := range o.offered {
-		differs = o.taint(slice) || differs
-	}
-	return differs
-}
-
-// taint adds the taints of the rules to a ResourceSlice, as kube-scheduler does
-// (k8s.io/dynamic-resource-allocation/resourceslice/tracker), and reports whether the result differs.
-func (o *Objects) taint(slice *resourcev1.ResourceSlice) (differs bool) {
-	tainted := slice
-	for _, name := range slices.Sorted(maps.Keys(o.rules)) {
-		rule := o.rules[name].Spec
-		for i := range slice.Spec.Devices {
-			if !selects(rule.DeviceSelector, slice, slice.Spec.Devices[i].Name) {
-				continue
-			}
-			if tainted == slice {
-				tainted = slice.DeepCopy()
-			}
-			device := &tainted.Spec.Devices[i]
-			device.Taints = append(device.Taints, resourcev1.DeviceTaint{
-				Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: resourcev1.DeviceTaintEffect(rule.Taint.Effect),
-			})
-		}
-	}
-	before, known := o.slices[slice.Name]
-	if known && reflect.DeepEqual(before.Spec, tainted.Spec) {
-		return false
-	}
-	o.slices[slice.Name], o.asked = tainted, nil
-	return true
-}
-
-// selects reports whether a rule is about a device. A rule without a selector is about none, and an empty one about
-// all.
-func selects(s *resourcev1alpha3.DeviceTaintSelector, slice *resourcev1.ResourceSlice, device string) bool {
-	if s == nil {
-		return false
-	}
-	for _, want := range []struct {
-		name *string
-		is   string
-	}{{s.Driver, slice.Spec.Driver}, {s.Pool, slice.Spec.Pool.Name}, {s.Device, device}} {
-		if want.name != nil && *want.name != want.is {
-			return false
-		}
-	}
-	return true
 }
 
 // Check returns an error for a ResourceClaimTemplate or a DeviceClass that the API server rejects and the allocator

@@ -35,7 +35,6 @@ func (o *Objects) reach() (nodes map[string]*reach, several uint64) {
 	}
 	asked, bits := o.pods(), map[*resourcev1.Device]uint64{}
 	split := map[*resourcev1.ResourceSlice]slicePair{}
-	counters := map[pool][]resourcev1.CounterSet{}
 	known := o.bits
 	if text := asked.text(o.kinds); text != o.bitsOf {
 		known, o.bitsOf = nil, text
@@ -49,9 +48,6 @@ func (o *Objects) reach() (nodes map[string]*reach, several uint64) {
 	}
 	for _, from := range slices.SortedFunc(maps.Keys(byPool), pool.compare) {
 		newest, complete := newestOf(byPool[from])
-		for _, slice := range newest {
-			counters[from] = append(counters[from], slice.Spec.SharedCounters...)
-		}
 		byPool[from] = o.splitSlices(byPool[from], newest, split)
 		for _, slice := range byPool[from] {
 			if on := value(slice.Spec.NodeName); on != "" {
@@ -90,7 +86,7 @@ func (o *Objects) reach() (nodes map[string]*reach, several uint64) {
 	}
 	o.bits, o.split = bits, split
 	for _, r := range nodes {
-		r.shares = asked.sharesOf(r.devices, r.countersIn(counters))
+		r.shares = asked.sharesOf(r.devices)
 	}
 	return nodes, several
 }
@@ -109,17 +105,6 @@ func newestOf(pool []*resourcev1.ResourceSlice) (newest []*resourcev1.ResourceSl
 	return newest, int64(len(newest)) == newest[0].Spec.Pool.ResourceSliceCount
 }
 
-// countersIn returns the counters of the pools that are reached.
-func (r *reach) countersIn(all map[pool][]resourcev1.CounterSet) map[pool][]resourcev1.CounterSet {
-	own := map[pool][]resourcev1.CounterSet{}
-	for from := range r.pools {
-		if len(all[from]) > 0 {
-			own[from] = all[from]
-		}
-	}
-	return own
-}
-
 // text is equal while the same devices match the wishes.
 func (all *asked) text(kinds int64) string {
 	keys := make([]string, len(all.wishes))
@@ -134,9 +119,11 @@ func (all *asked) text(kinds int64) string {
 //
 //	devices      of the forms whose devices are all in a set, no more units fit than the set has devices. By Hall's
 //	             theorem, the unions of overlapping sets suffice for claims of one device.
-//	counters     a part of a card takes at least the least that a device of its form takes of a counter of its pool.
+//	parts        of forms whose devices are all parts of cards, which consume counters, no more units fit than all
+//	             cards give: if they give four units of one form or twelve of another, one unit takes a fourth or a
+//	             twelfth of them.
 //
-// For claims of several devices, and for counters, this is necessary and not sufficient: fewer units may fit.
+// For claims of several devices, and for parts, this is necessary and not sufficient: fewer units may fit.
 
 // wish is one of the alternatives of a request: the devices that match, and how many of them it takes.
 type wish struct {
@@ -179,8 +166,8 @@ func wishesOf(claim resourcev1.ResourceClaimSpec) (requests [][]wish) {
 const (
 	mostWishes = 64
 	mostSets   = 16
-	// mostAmount bounds what devices may have of a counter, as snapshots do.
-	mostAmount = 1 << 40
+	// ofLargest is how many equal pieces the largest part of a card has: 1 to 10 divide it.
+	ofLargest = 2520
 )
 
 // reached is a device that a node reaches. wishes has a bit for each wish that it matches.
@@ -255,17 +242,12 @@ func (o *Objects) selected(
 }
 
 // sharesOf returns what the resources have in common that these devices make up.
-func (all *asked) sharesOf(devices []reached, counters map[pool][]resourcev1.CounterSet) (list []share) {
+func (all *asked) sharesOf(devices []reached) (list []share) {
 	sets := make([][]bool, len(all.wishes))
 	for i := range all.wishes {
 		sets[i] = make([]bool, len(devices))
 		for d := range devices {
 			sets[i][d] = devices[d].wishes>>i&1 == 1
-		}
-	}
-	add := func(s share) {
-		if len(s.Takes) > 1 && s.Free <= mostAmount {
-			list = append(list, s)
 		}
 	}
 	for _, set := range unions(sets) {
@@ -276,46 +258,56 @@ func (all *asked) sharesOf(devices []reached, counters map[pool][]resourcev1.Cou
 				s.amounts[devices[d].id] = 1
 			}
 		}
-		all.takes(s.Takes, sets, func(w int) int64 {
-			if !within(sets[w], set) {
-				return 0
-			}
-			return 1
-		})
-		add(s)
-	}
-	for _, from := range slices.SortedFunc(maps.Keys(counters), pool.compare) {
-		for _, name := range countersOf(counters[from]) {
-			s := share{landing.Devices{Takes: map[string]int64{}}, map[structured.DeviceID]int64{}}
-			for _, set := range counters[from] {
-				s.Free += name.of(set.Counters, true)
-			}
-			used := make([]int64, len(devices))
-			for d := range devices {
-				if devices[d].id.Driver.String() == from.driver && devices[d].id.Pool.String() == from.name {
-					for _, consumed := range devices[d].device.ConsumesCounters {
-						used[d] += name.of(consumed.Counters, false)
-					}
-				}
-				s.amounts[devices[d].id] = used[d]
-			}
-			all.takes(s.Takes, sets, func(w int) (n int64) {
-				n = -1
-				for d := range devices {
-					if sets[w][d] && (n < 0 || used[d] < n) {
-						n = used[d]
-					}
-				}
-				return max(n, 0)
-			})
-			add(s)
+		if all.takes(s.Takes, sets, set); len(s.Takes) > 1 {
+			list = append(list, s)
 		}
 	}
 	return list
 }
 
-// takes adds for each resource how much one unit takes at least, if each device of a wish takes that of it.
-func (all *asked) takes(to map[string]int64, sets [][]bool, ofWish func(w int) int64) {
+// parts returns what resources take of the cards of which they are parts, by the units that there are of each alone. A
+// part that a claim has is as much as a claim for it takes at least.
+func (all *asked) parts(devices []reached, units map[string]Units) share {
+	s := share{landing.Devices{Takes: map[string]int64{}}, map[structured.DeviceID]int64{}}
+	parts, fewest := map[string]uint64{}, int64(unbounded)
+	for name, ask := range all.asks {
+		if wishes, only := all.onlyParts(ask, devices); only && units[name].All > 0 {
+			parts[name], fewest = wishes, min(fewest, units[name].All)
+		}
+	}
+	s.Free = fewest * ofLargest
+	for name, wishes := range parts {
+		s.Takes[name] = (s.Free + units[name].All - 1) / units[name].All
+		for _, d := range devices {
+			if before, known := s.amounts[d.id]; d.wishes&wishes != 0 && (!known || s.Takes[name] < before) {
+				s.amounts[d.id] = s.Takes[name]
+			}
+		}
+	}
+	return s
+}
+
+// onlyParts returns the wishes of a claim, and reports whether all devices that it can have consume counters of cards.
+func (all *asked) onlyParts(ask *ask, devices []reached) (wishes uint64, only bool) {
+	for _, w := range slices.Concat(ask.requests...) {
+		at, known := all.wishAt[w.key]
+		if !known || w.admin {
+			return 0, false
+		}
+		wishes |= 1 << at
+	}
+	for _, d := range devices {
+		if d.wishes&wishes != 0 {
+			if only = len(d.device.ConsumesCounters) > 0; !only {
+				return 0, false
+			}
+		}
+	}
+	return wishes, only
+}
+
+// takes adds for each resource how many devices of a set one unit takes at least.
+func (all *asked) takes(to map[string]int64, sets [][]bool, set []bool) {
 	for name, ask := range all.asks {
 		sum := int64(0)
 		for _, request := range ask.requests {
@@ -331,11 +323,11 @@ func (all *asked) takes(to map[string]int64, sets [][]bool, ofWish func(w int) i
 				if w.all {
 					n = have
 				}
-				switch {
-				case w.admin:
-					least = 0
-				case have > 0 && (least < 0 || n*ofWish(at) < least):
-					least = n * ofWish(at)
+				if w.admin || !within(sets[at], set) {
+					n = 0
+				}
+				if w.admin || have > 0 && (least < 0 || n < least) {
+					least = n
 				}
 			}
 			sum += max(least, 0)
@@ -390,53 +382,6 @@ func unions(sets [][]bool) (all [][]bool) {
 				add(union)
 			}
 		}
-	}
-	return all
-}
-
-// poolCounter is a counter of partitionable devices, in units of scale; slots are all counters of which each card has
-// one.
-type poolCounter struct {
-	name  string
-	scale int64
-	slots map[string]bool
-}
-
-// of adds up the amounts of the counter, each rounded down or up.
-func (c poolCounter) of(counters map[string]resourcev1.Counter, up bool) (n int64) {
-	for name, amount := range counters {
-		if name == c.name || c.slots[name] {
-			more := amount.Value.Value()
-			if up {
-				more += c.scale - 1
-			}
-			n += more / c.scale
-		}
-	}
-	return n
-}
-
-// countersOf returns the counters of a pool. Amounts of memory are in MiB.
-func countersOf(sets []resourcev1.CounterSet) (all []poolCounter) {
-	most := map[string]int64{}
-	for _, set := range sets {
-		for name, amount := range set.Counters {
-			most[name] = max(most[name], amount.Value.Value())
-		}
-	}
-	slots := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(most)) {
-		switch {
-		case most[name] == 1:
-			slots[name] = true
-		case most[name] > 1<<30:
-			all = append(all, poolCounter{name: name, scale: 1 << 20})
-		default:
-			all = append(all, poolCounter{name: name, scale: 1})
-		}
-	}
-	if len(slots) > 0 {
-		all = append(all, poolCounter{name: "slots", scale: 1, slots: slots})
 	}
 	return all
 }

@@ -123,6 +123,9 @@ func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {
 				supply.open(name, units.More)
 			}
 		}
+		if parts := o.pods().parts(r.devices, supply.Units); len(parts.Takes) > 1 {
+			r.shares = append(r.shares, parts)
+		}
 		for _, s := range r.shares {
 			supply.Devices, supply.Free = append(supply.Devices, s.Devices), append(supply.Free, s.free(held))
 		}

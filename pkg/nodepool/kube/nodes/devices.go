@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,7 +43,7 @@ type nodeDevices struct {
 }
 
 // deviceClients read the kinds.
-type deviceClients struct{ slices, claims, classes, templates, rules untypedClient }
+type deviceClients struct{ slices, claims, classes, templates untypedClient }
 
 // devicesOfNode are the devices of one node, and what they supply. version differs after each change.
 type devicesOfNode struct {
@@ -59,10 +58,8 @@ func newNodeDevices(
 	resource := func(name string) untypedClient {
 		return client.Resource(resourcev1.SchemeGroupVersion.WithResource(name))
 	}
-	rules := client.Resource(resourcev1.SchemeGroupVersion.WithResource("devicetaintrules").GroupResource().
-		WithVersion("v1beta2"))
 	return devicesFrom(deviceClients{resource("resourceslices"), resource("resourceclaims"),
-		resource("deviceclasses"), resource("resourceclaimtemplates"), rules}, served, log, changed)
+		resource("deviceclasses"), resource("resourceclaimtemplates")}, served, log, changed)
 }
 
 func devicesFrom(
@@ -80,8 +77,7 @@ const (
 	claimKind    = "ResourceClaims"
 	classKind    = "DeviceClasses"
 	templateKind = "ResourceClaimTemplates"
-	ruleKind     = "DeviceTaintRules"
-	deviceKinds  = 5
+	deviceKinds  = 4
 )
 
 // Start reads the objects until ctx ends.
@@ -98,8 +94,6 @@ func (d *nodeDevices) Start(ctx context.Context) error {
 		classKind, o.ClearClasses, o.PutClass, bare(o.DropClass), o.KnowClasses}))
 	reads.Go(readsDevices(ctx, d, d.clients.templates, deviceKind[resourcev1.ResourceClaimTemplate]{
 		templateKind, o.ClearTemplates, o.PutTemplate, o.DropTemplate, nil}))
-	reads.Go(readsDevices(ctx, d, d.clients.rules, deviceKind[resourcev1alpha3.DeviceTaintRule]{
-		ruleKind, o.ClearRules, o.PutRule, bare(o.DropRule), nil}))
 	reads.Wait()
 	return nil
 }
