@@ -98,18 +98,6 @@ func (j JSON) Fail(want string) {
 	}
 }
 
-// At returns the value at a path that begins with the path of this value.
-func (j JSON) At(path Path) JSON {
-	for _, s := range path.steps()[len(j.at.steps()):] {
-		if !s.isIndex {
-			j = j.Members().Member(s.key)
-		} else if list := j.List(); s.index < len(list) {
-			j = list[s.index]
-		}
-	}
-	return j
-}
-
 // FailBelow reports that a field below the value, named by its keys with dots between them, is not what is wanted. An
 // empty field is the value itself.
 func (j JSON) FailBelow(field, value, want string) {

@@ -31,13 +31,13 @@ func TestABadSnapshotIsRefusedWithFileFieldValueAndWhatWouldBeRight(t *testing.T
 		"duplicate group":                 {`{"groups": [{"name": "a"}, {"name": "a"}]}`, `s.json: groups[1].name: "a": want a unique name: groups[0] has this one`},
 		"negative minimum":                {`{"groups": [{"name": "a", "minReplicas": -1}]}`, "s.json: groups[0].minReplicas: -1: want a whole number from 0 to 2147483647"},
 		"fractional maximum":              {`{"groups": [{"name": "a", "maxReplicas": 1.5}]}`, "s.json: groups[0].maxReplicas: 1.5: want a whole number from 0 to 2147483647"},
-		"an exponent":                     {`{"groups": [], "policy": {"shapes": 1e3}}`, "s.json: policy.shapes: 1e3: want a whole number from 0 to 2147483647, without an exponent"},
+		"an exponent":                     {`{"groups": [], "policy": {"shapes": 1e3}}`, "s.json: policy.shapes: 1e3: want a whole number from 0 to 2147483647"},
 		"a turn of no plan":               {`{"groups": [], "turn": "next"}`, `s.json: turn: "next": want deferred.next of the plan before, 16 hexadecimal digits, or none to begin`},
 		"no hosts":                        {`{"groups": [{"name": "a", "numOfHosts": 0}]}`, "s.json: groups[0].numOfHosts: 0: want a whole number from 1 to 100000"},
 		"a negative amount":               {`{"groups": [{"name": "a", "resources": {"CPU": -1}}]}`, "s.json: groups[0].resources.CPU: -1: want an amount from 0 to 922337203685477.5807, to four decimal places"},
 		"an amount too small":             {`{"groups": [], "pendingRequests": [{"resources": {"CPU": 0.00001}, "count": 1}]}`, "s.json: pendingRequests[0].resources.CPU: 0.00001: want an amount from 0 to 109951162777600, to four decimal places"},
 		"an amount near zero":             {`{"groups": [{"name": "a", "resources": {"CPU": -1E-9}}]}`, "s.json: groups[0].resources.CPU: -1E-9: want an amount from 0 to 922337203685477.5807, to four decimal places"},
-		"an amount as text":               {`{"groups": [{"name": "a", "resources": {"CPU": "1"}}]}`, `s.json: groups[0].resources.CPU: "1": want an amount from 0 to 922337203685477.5807, to four decimal places, without quotes`},
+		"an amount as text":               {`{"groups": [{"name": "a", "resources": {"CPU": "1"}}]}`, `s.json: groups[0].resources.CPU: "1": want an amount from 0 to 922337203685477.5807, to four decimal places`},
 		"NaN":                             {`{"groups": [{"name": "a", "resources": {"CPU": NaN}}]}`, "s.json: line 1, column 48: invalid character 'N' looking for beginning of value: want a JSON object"},
 		"unknown state":                   {`{"groups": [], "nodes": [{"pod": "p", "group": "g", "state": "BUSY"}]}`, `s.json: nodes[0].state: "BUSY": want RUNNING, IDLE, PENDING, ALLOCATION_TIMEOUT or LEAVING`},
 		"node without a pod":              {`{"groups": [], "nodes": [{"group": "g", "state": "IDLE"}]}`, "s.json: nodes[0].pod: missing: want the pod's name"},
@@ -162,9 +162,6 @@ func TestAnExportReadsBackToAnEqualSnapshot(t *testing.T) {
 	forEachKind(t, func(t *rapid.T, s Snapshot) {
 		s.Policy, s.Turn = drawCaps(t), rapid.SampledFrom([]string{"", "8000000000000000"}).Draw(t, "turn")
 		s = snapshotfile.Exportable(s)
-		if faults := snapshotfile.Validate(&s); len(faults) > 0 {
-			t.Fatalf("an export has faults: %+v", faults)
-		}
 		doc, err := snapshotfile.ReadDocument(strings.NewReader(asJSON(t, s)), "drawn")
 		if err != nil || len(doc.Findings) > 0 {
 			t.Fatalf("%v, findings %+v", err, doc.Findings)

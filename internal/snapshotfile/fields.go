@@ -74,7 +74,7 @@ var rules = map[string]fieldRule{
 	"GroupPool.units":       {Most: math.MaxInt32},
 
 	"Node.pod": {Unique: true},
-	"Node.state": {Required: true,
+	"Node.state": {
 		Words: words(model.Running, model.Idle, model.Pending, model.AllocationTimeout, model.Leaving)},
 	"Node.guard":   {Words: []string{nodepool.GuardedByHeliostat, nodepool.GuardedByUser}},
 	"Node.refused": {Most: mostAmount},
@@ -94,9 +94,9 @@ var rules = map[string]fieldRule{
 	"WarmEntry.count": {Required: true, Least: 1, Most: capacity.MaxCount,
 		Want: "how many are free, at least 1"},
 
+	"Place.node":                {Unique: true},
 	"Place.cardOrder":           {Words: []string{sharing.FullestCard, sharing.EmptiestCard, sharing.LastCard}},
 	"Part.cores":                {Most: 100},
-	"Pod.name":                  {Required: true, Want: "the name by which places accept it"},
 	"CardRequest.memoryPercent": {Most: 100},
 	"CardRequest.order":         {Words: []string{sharing.FullestCard, sharing.EmptiestCard}},
 	"Promise.rayCluster":        {Required: true, Want: "the namespace and name of a RayCluster"},

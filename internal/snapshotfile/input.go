@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -39,19 +38,6 @@ func (e *InputError) Error() string {
 // inputError returns the fault of a file as an error.
 func inputError(file string, fault *fieldpath.Fault) *InputError {
 	return &InputError{file, fault.Path.String(), fault.Value, fault.Want}
-}
-
-// read decodes a struct of a snapshot by its JSON tags, and checks it. It knows only the given keys, or all.
-func read[T any](in fieldpath.JSON, into *T, keys ...string) {
-	decodeFields(in, reflect.ValueOf(into).Elem(), keys)
-	validate(in, faultsOf(in.Path(), into))
-}
-
-// validate reports the first fault of what was read, with the value as it is written.
-func validate(in fieldpath.JSON, faults []fieldpath.Fault) {
-	if len(faults) > 0 && !in.Failed() {
-		in.At(faults[0].Path).Fail(faults[0].Want)
-	}
 }
 
 // decode reads a value by the JSON tags of a Go type. What is absent or null leaves the Go value as it is. Elements of
@@ -100,19 +86,14 @@ func decode(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 	case reflect.Bool:
 		into.SetBool(in.Flag())
 	default:
-		want := rule.valid
-		n, err := strconv.ParseFloat(string(in.Raw()), 64)
-		if err == nil && into.CanInt() && bytes.ContainsAny(in.Raw(), "eE") && rule.Allows(reflect.ValueOf(n)) {
-			want += ", without an exponent"
-		}
-		if in.Into(into.Addr().Interface(), want) && !rule.Allows(into) {
-			in.Fail(want)
+		if in.Into(into.Addr().Interface(), rule.valid) && !rule.Allows(into) {
+			in.Fail(rule.valid)
 		}
 	}
 }
 
-// decodeFields reads the members of an object. It knows only the fields with the given keys, or all of the struct, and
-// does not report the ignored keys as unknown.
+// decodeFields reads and checks the members of an object. It knows only the fields with the given keys, or all of the
+// struct, and does not report the ignored keys as unknown.
 func decodeFields(in fieldpath.JSON, into reflect.Value, keys []string, ignored ...string) *fieldpath.Members {
 	members, fields := in.Members(), fieldsOf(into.Type())
 	there := 0
@@ -129,11 +110,14 @@ func decodeFields(in fieldpath.JSON, into reflect.Value, keys []string, ignored 
 				v.SetZero() // what an export leaves out is read alike, however it is written
 			}
 		}
-		if f.Rule.Required && (v.CanInt() || v.Kind() == reflect.Struct) && v.IsZero() {
-			if missing := members.Member(f.Key); missing.Absent() {
+		if empty := v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0; empty && f.Rule.Required {
+			if missing := members.Member(f.Key); missing.Absent() || !v.CanInt() {
 				missing.Fail(cmp.Or(f.Rule.Want, f.Rule.valid))
 			}
 		}
+	}
+	if !in.Failed() {
+		checkTogether(members, into.Addr().Interface())
 	}
 	if there < members.Len() {
 		if keys == nil {
@@ -147,11 +131,14 @@ func decodeFields(in fieldpath.JSON, into reflect.Value, keys []string, ignored 
 	return members
 }
 
+// nodeKeys are the keys that a node must have, and a head need not, each with what would be right.
+var nodeKeys = [][2]string{
+	{"pod", "the pod's name"}, {"group", "the worker group's name"},
+	{"state", rules["Node.state"].complete(reflect.TypeFor[model.NodeState]()).valid},
+}
+
 func decodeList(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 	elements := in.List()
-	if into.Type() == reflect.TypeFor[[]model.WarmEntry]() {
-		elements = slices.DeleteFunc(elements, ofForecast)
-	}
 	list := reflect.MakeSlice(into.Type(), len(elements), len(elements))
 	for i, each := range elements {
 		v := list.Index(i)
@@ -164,12 +151,44 @@ func decodeList(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 		if decode(each, v, rule); v.Kind() == reflect.Slice && v.Len() == 0 {
 			v.SetZero()
 		}
+		if n, is := v.Addr().Interface().(*model.Node); is { // a head needs none of these
+			for k, value := range []string{n.Pod, n.Group, string(n.State)} {
+				if value == "" {
+					each.Members().Member(nodeKeys[k][0]).Fail(nodeKeys[k][1])
+				}
+			}
+		}
 	}
 	into.Set(list)
+	if !in.Failed() {
+		checkUnique(elements, list)
+	}
 }
 
-// ofForecast reports whether an entry of warm capacity is what a forecast wanted, in snapshots of the last release.
-func ofForecast(entry fieldpath.JSON) bool { return entry.IsObject() && entry.Members().Has("total") }
+// checkUnique reports an element of a list with a name that an earlier one has.
+func checkUnique(elements []fieldpath.JSON, list reflect.Value) {
+	if list.Type().Elem().Kind() != reflect.Struct {
+		return
+	}
+	fields := fieldsOf(list.Type().Elem())
+	by := slices.IndexFunc(fields, func(f field) bool { return f.Rule.Unique })
+	if by < 0 {
+		return
+	}
+	first := make(map[string]int, len(elements))
+	for i, each := range elements {
+		name := list.Index(i).FieldByIndex(fields[by].Index).String()
+		place, is := list.Index(i).Addr().Interface().(*landing.Place)
+		if name == "" && fields[by].Omitted || is && place.New {
+			continue
+		}
+		if before, twice := first[name]; twice {
+			each.Members().Member(fields[by].Key).
+				Fail(fmt.Sprintf("a unique name: %s has this one", elements[before].Path()))
+		}
+		first[name] = i
+	}
+}
 
 func decodeMap(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 	want := `an object of counts such as {"workers": 2}`
@@ -200,12 +219,7 @@ func decodeMap(in fieldpath.JSON, into reflect.Value, rule *fieldRule) {
 func amount(in fieldpath.JSON, rule *fieldRule) raydemand.Amount {
 	amount, err := raydemand.ParseAmount(string(in.Raw()))
 	if err != nil || !rule.Allows(reflect.ValueOf(amount)) || amount == 0 && !isZero(in.Raw()) {
-		want := rule.valid
-		unquoted, isQuoted := strings.CutPrefix(strings.TrimSuffix(string(in.Raw()), `"`), `"`)
-		if _, err := raydemand.ParseAmount(unquoted); err == nil && isQuoted {
-			want += ", without quotes"
-		}
-		in.Fail(want)
+		in.Fail(rule.valid)
 	}
 	return amount
 }

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -130,6 +132,13 @@ func checkKeys(raw []byte, name string) error {
 	return nil
 }
 
+// kubeKeys are the keys of a file that say more about a RayCluster manifest.
+var kubeKeys = []string{"kubeNodes", "kubePods", "pools", "kubeResourceSlices", "kubeResourceClaims",
+	"kubeDeviceClasses", "kubeResourceClaimTemplates", "kubeLimitRanges", "kubeResourceQuotas"}
+
+// turns matches where a plan may continue: at its beginning, or at a position that a plan before has named.
+var turns = regexp.MustCompile("^([0-9a-f]{16})?$")
+
 func document(in fieldpath.JSON) Document {
 	var doc Document
 	members := decodeFields(in, reflect.ValueOf(&doc).Elem(), nil, descriptiveKeys...)
@@ -141,7 +150,9 @@ func document(in fieldpath.JSON) Document {
 	if doc.Head != nil && doc.Head.State == "" {
 		doc.Head.State = model.Running
 	}
-	validate(in, Validate(&doc.Snapshot))
+	if turn := members.Member("turn"); !turns.MatchString(doc.Turn) {
+		turn.Fail("deferred.next of the plan before, 16 hexadecimal digits, or none to begin")
+	}
 	labels, _ := members.Member("topologyLabels").Named("an object of labels")
 	for _, each := range labels {
 		each.NonEmpty("the label of Ray nodes")
@@ -152,14 +163,11 @@ func document(in fieldpath.JSON) Document {
 		cluster.Fail("the manifest of a RayCluster, an object {…}")
 	case doc.RayCluster != nil && !groups.Absent():
 		cluster.Fail("either groups or rayCluster, not both")
-	case doc.RayCluster == nil && (doc.KubeNodes != nil || doc.KubePods != nil || doc.Pools != nil):
-		cluster.Fail("a RayCluster manifest beside kubeNodes, kubePods or pools; groups have their own slice and pools")
-	case doc.RayCluster == nil && (doc.KubeResourceSlices != nil || doc.KubeResourceClaims != nil):
-		cluster.Fail("a RayCluster manifest beside kubeResourceSlices or kubeResourceClaims")
-	case doc.RayCluster == nil && (doc.KubeDeviceClasses != nil || doc.KubeResourceClaimTemplates != nil):
-		cluster.Fail("a RayCluster manifest beside kubeDeviceClasses or kubeResourceClaimTemplates")
-	case doc.RayCluster == nil && (doc.KubeLimitRanges != nil || doc.KubeResourceQuotas != nil):
-		cluster.Fail("a RayCluster manifest beside kubeLimitRanges or kubeResourceQuotas")
+	case doc.RayCluster == nil && slices.ContainsFunc(kubeKeys, func(key string) bool {
+		return !members.Member(key).Absent()
+	}):
+		cluster.Fail("a RayCluster manifest beside " + strings.Join(kubeKeys, ", ") +
+			"; groups have their own slice and pools")
 	case len(doc.RayCluster) > mostManifest:
 		cluster.Fail(fmt.Sprintf("a manifest of at most %d MiB, more than an API server stores", mostManifest>>20))
 	case doc.RayCluster == nil && !members.Has("groups"):
@@ -219,7 +227,8 @@ func ReadRequest(text, name string) (raydemand.Request, error) {
 	}
 	request := raydemand.Request{Count: 1}
 	if resources := in.Members().Member("resources"); resources.IsObject() {
-		read(in, &request, "resources", "labelSelectors", "count", "slice")
+		decodeFields(in, reflect.ValueOf(&request).Elem(),
+			[]string{"resources", "labelSelectors", "count", "slice"})
 	} else {
 		resources := fieldsOf(reflect.TypeFor[raydemand.Request]())[0]
 		decode(in, reflect.ValueOf(&request.Bundle).Elem(), &resources.Rule)
@@ -238,7 +247,7 @@ func ReadDemand(text, name string) (model.Question, error) {
 	members := in.Members()
 	if !in.Failed() && members.Member("bundles").IsList() {
 		var gang raydemand.Gang
-		read(in, &gang)
+		decodeFields(in, reflect.ValueOf(&gang).Elem(), nil)
 		return model.Question{AskedGang: &gang}, strictError(doc, name)
 	}
 	if count := members.Member("count"); !in.Failed() && !count.Absent() {

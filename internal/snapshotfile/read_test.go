@@ -78,7 +78,7 @@ func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 
 func TestABadPlaceIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		`"places": [{"node": "a"}, {"node": "a"}]`:                  `s.json: places[1].node: "a": want each node once: places[0] is this one`,
+		`"places": [{"node": "a"}, {"node": "a"}]`:                  `s.json: places[1].node: "a": want a unique name: places[0] has this one`,
 		`"places": [{"nodes": -1}]`:                                 `s.json: places[0].nodes: -1: want`,
 		`"places": [{"free": {"cpu": "8"}}]`:                        `s.json: places[0].free.cpu: "8": want an amount`,
 		`"places": [{"cardOrder": "first"}]`:                        `s.json: places[0].cardOrder: "first": want binpack, spread or last`,

@@ -53,7 +53,7 @@ func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) 
 			list.Fail(fmt.Sprintf("at most %d elements, not %d", most, len(list.List())))
 		}
 	}
-	read(in, &change)
+	decodeFields(in, reflect.ValueOf(&change).Elem(), nil)
 	s.Groups = changed(members.Member("groups"), s.Groups)
 	bundles := 0
 	for i, g := range change.Gangs {
@@ -142,7 +142,7 @@ func changed(in fieldpath.JSON, groups []model.Group) []model.Group {
 			model.Group
 			Remove bool `json:"remove"`
 		}{Group: groups[at]}
-		read(each, &change, changeable...)
+		decodeFields(each, reflect.ValueOf(&change).Elem(), changeable)
 		if !members.Member("pools").Absent() {
 			change.Pod = nil // pools that are given replace what the nodes show
 		}
