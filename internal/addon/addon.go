@@ -79,7 +79,7 @@ type Loop interface {
 	UsedFor(node raydemand.NodeID) time.Duration
 
 	// Plan plans for a view. Heavy reports whether a plan of the snapshot takes much time and memory.
-	Plan(ctx context.Context, v observe.View) (Intent, error)
+	Plan(v observe.View) Intent
 	Heavy(s *planner.Snapshot) bool
 	// Drains are those that this process asked for. Drain asks for one more, and records the answer in the cycle.
 	Drains() scaledown.Drains

@@ -19,9 +19,8 @@ type Decision struct {
 	// At is when the cycle began, Took how long it lasted, calls included.
 	At   time.Time
 	Took time.Duration
-	// Parts of Took: Observed is how long reading took, Planned how long all plans took, and Waited how long they
-	// waited for large plans of other clusters. The rest was spent on actions.
-	Observed, Planned, Waited time.Duration
+	// Parts of Took: Observed is how long reading took, Planned how long planning did. The rest was spent on actions.
+	Observed, Planned time.Duration
 	// ObserveFailed: the RayCluster could not be read, so everything but Err and Next is from the decision before.
 	ObserveFailed bool
 	// Mode is what Heliostat may do with the cluster now, Why is the reason.

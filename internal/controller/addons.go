@@ -61,8 +61,8 @@ func (l loop) NodesNow(ctx context.Context, v observe.View) ([]raydemand.Node, e
 	return l.c.nodesNow(ctx, l.r, v)
 }
 
-func (l loop) Plan(ctx context.Context, v observe.View) (addon.Intent, error) {
-	return l.c.plan(ctx, l.r, v)
+func (l loop) Plan(v observe.View) addon.Intent {
+	return l.r.memory.Decide(v, &l.c.config, l.c.compute, l.r.features)
 }
 
 func (l loop) Drain(ctx context.Context, o *addon.Cycle, w scaledown.DrainRequest) addon.Action {

@@ -88,8 +88,6 @@ type Config struct {
 	Published func(*addon.Decision)
 	Forgotten func(nodepool.ClusterKey)
 	Released  func(nodepool.ClusterKey)
-	// plans computes plans, heavy ones one after the other.
-	plans *heavyPlans
 }
 
 // DefaultConfig returns the settings of a fleet. The flags of `serve` have these defaults, and check what is set.

@@ -34,11 +34,11 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *addon.Cycle) {
 		o.Intent = o.Intent.WithoutReductions()
 		return
 	}
-	c.redecide(ctx, r, o, fresh, looking)
+	c.redecide(r, o, fresh, looking)
 	c.rereadRay(ctx, r, o)
 }
 
-func (c *Controller) redecide(ctx context.Context, r *record, o *addon.Cycle, fresh nodepool.Cluster, looking bool) {
+func (c *Controller) redecide(r *record, o *addon.Cycle, fresh nodepool.Cluster, looking bool) {
 	first := o.Intent
 	if fresh.UID != o.View.Cluster.UID {
 		o.Paused, o.Intent = "the RayCluster was deleted and created again", first.WithoutReductions()
@@ -51,12 +51,7 @@ func (c *Controller) redecide(ctx context.Context, r *record, o *addon.Cycle, fr
 	o.View.Mode, o.View.Why = c.config.Effective(fresh)
 	r.memory.drains.BoundBadGPUs(&o.View, c.config.DrainBadGPUs, c.config.DrainDeadline)
 	r.memory.RememberFresh(&o.View, &c.config, looking)
-	second, err := c.plan(ctx, r, o.View)
-	if err != nil { // the process ends
-		o.Intent, o.Withheld = first.WithoutReductions(), true
-		o.Intent.Launch = nil
-		return
-	}
+	second := r.memory.Decide(o.View, &c.config, c.compute, r.features)
 	o.Paused = c.paused(r, o.View)
 	o.Intent = first.ConfirmedBy(second)
 	if o.Paused != "" {

@@ -41,6 +41,9 @@ type Controller struct {
 	promises promises
 	// writes limits what features write beside RayClusters, such as guards, for all RayClusters together.
 	writes *rate.Limiter
+	// heavy is held while a heavy plan is computed, so that many RayClusters with very much demand take the memory of
+	// one plan and at most one core. Other plans never wait.
+	heavy sync.Mutex
 
 	mu      sync.Mutex // guards all below, and motion of each record; a cycle locks it while it holds its record
 	records map[nodepool.ClusterKey]*record
@@ -50,7 +53,6 @@ type Controller struct {
 
 // New returns a controller that is ready for Cycle.
 func New(kube Kube, dial addon.Dialer, config Config) *Controller {
-	config.plans = newHeavyPlans()
 	return &Controller{
 		kube: current{kube, config.Now, config.Effective}, dial: dial, config: config, entries: newEntries(),
 		writes:  rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),

@@ -26,8 +26,6 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	if wait := c.untilAllowed(r, now); wait > 0 {
 		return wait
 	}
-	r.heavy = planTime{}
-	defer func() { r.restUntil = c.config.Now().Add(r.heavy.Took) }()
 	v, err := c.observe(ctx, r, key, now)
 	if ctx.Err() != nil {
 		return 0 // the process ends, and the observation may be incomplete
@@ -54,12 +52,11 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	}
 	observed := c.config.Now()
 	v.ObserveTook = observed.Sub(now)
-	intent, err := c.decide(ctx, r, &v)
-	if err != nil {
-		return 0 // the process ends
+	intent := c.decide(r, &v)
+	v.PlanTook = c.config.Now().Sub(observed)
+	if heavy(&intent.Snapshot) {
+		defer func() { r.restUntil = c.config.Now().Add(v.PlanTook) }()
 	}
-	v.WaitTook = r.heavy.Waited
-	v.PlanTook = max(c.config.Now().Sub(observed)-v.WaitTook, 0)
 	outcome := c.apply(ctx, r, v, intent)
 	r.memory.Conclude(&outcome.Intent)
 	next := c.pace(r, outcome)

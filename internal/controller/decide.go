@@ -1,9 +1,6 @@
 package controller
 
 import (
-	"context"
-	"errors"
-
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
@@ -14,26 +11,45 @@ import (
 
 // decide plans for the view, leaves alone what other RayClusters have on their way, and reserves what it launches.
 // Cycles of RayClusters run side by side: if others have reserved more since the plan began, it plans again.
-func (c *Controller) decide(ctx context.Context, r *record, v *observe.View) (addon.Intent, error) {
+func (c *Controller) decide(r *record, v *observe.View) addon.Intent {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
 		before := c.promises.Before(&v.Cluster, v.Now)
 		v.Cluster.Promise(before)
-		i, err := c.plan(ctx, r, *v)
-		switch {
-		case err != nil, v.Mode != nodepool.Managed, len(i.Launch) == 0, v.Cluster.Stock == nil:
-			return i, err
-		case c.promises.Reserve(&v.Cluster, i.Launch, before, v.Now), attempt == attempts:
-			return i, nil
+		i := r.memory.Decide(*v, &c.config, c.compute, r.features)
+		if v.Mode != nodepool.Managed || len(i.Launch) == 0 || v.Cluster.Stock == nil ||
+			c.promises.Reserve(&v.Cluster, i.Launch, before, v.Now) || attempt == attempts {
+			return i
 		}
 	}
 }
 
-// plan plans for the view. It fails only when ctx ends before a heavy plan is computed.
-func (c *Controller) plan(ctx context.Context, r *record, v observe.View) (addon.Intent, error) {
-	return r.memory.Decide(v, &c.config, func(snapshot planner.Snapshot) (planner.Plan, error) {
-		return c.config.plans.Compute(ctx, snapshot, &r.heavy)
-	}, r.features)
+// heavyDemand is the number of listed requests and bundles of gangs from which a plan is heavy. The planner takes on a
+// part of very much demand, but reads and reports all of it: from there on, that takes tens of megabytes and tenths of
+// a second (BenchmarkKinds of package planner).
+const heavyDemand = 2000
+
+// heavy reports whether a snapshot has very much demand.
+func heavy(s *planner.Snapshot) bool {
+	listed := 0
+	for _, requests := range s.RequestLists() {
+		listed += len(requests)
+	}
+	for i := range s.Gangs {
+		for _, bundles := range s.Gangs[i].Alternatives() {
+			listed += len(bundles)
+		}
+	}
+	return listed >= heavyDemand
+}
+
+// compute computes a plan, and a heavy one alone.
+func (c *Controller) compute(s planner.Snapshot) planner.Plan {
+	if heavy(&s) {
+		c.heavy.Lock()
+		defer c.heavy.Unlock()
+	}
+	return planner.Compute(s, s.Policy)
 }
 
 // paused returns why nothing may be taken away now, or "".
@@ -50,13 +66,10 @@ func (c *Controller) link(r *record) link {
 	return link{Now: c.config.Now(), Since: r.gcs.Since, MaxDataAge: c.config.MaxDataAge}
 }
 
-// compute computes the plan of a snapshot.
-type compute func(planner.Snapshot) (planner.Plan, error)
-
-// Decide plans for the view. It fails only if a plan could not be computed; then the intent has only the snapshot.
+// Decide plans for the view; compute computes the plan of a snapshot.
 func (m *memory) Decide(
-	v observe.View, s *Config, planned compute, features []addon.Feature,
-) (addon.Intent, error) {
+	v observe.View, s *Config, compute func(planner.Snapshot) planner.Plan, features []addon.Feature,
+) addon.Intent {
 	var warm *planner.Warm
 	for _, f := range features {
 		if f.Want != nil && warm == nil {
@@ -64,17 +77,8 @@ func (m *memory) Decide(
 		}
 	}
 	i := addon.Intent{Snapshot: m.snapshot(v, s, warm)}
-	var errs error
-	compute := func(snapshot planner.Snapshot) planner.Plan {
-		plan, err := planned(snapshot)
-		errs = errors.Join(errs, err)
-		return plan
-	}
 	i.Plan = compute(i.Snapshot)
 	i.Launch, i.Held = m.gangs.Launches(v.Now, i.Plan, i.Snapshot, compute), heldBack(i.Plan)
-	if errs != nil {
-		return addon.Intent{Snapshot: i.Snapshot}, errs
-	}
 	for _, f := range features {
 		if f.Launch != nil {
 			f.Launch(&v, &i)
@@ -88,7 +92,7 @@ func (m *memory) Decide(
 			i.Drains = nil // idle workers may have work by now, and even a refused drain does harm
 		}
 	}
-	return i, nil
+	return i
 }
 
 // reductionRules returns the rules for taking workers away.

@@ -1,13 +1,10 @@
 package controller
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"heliostat.dev/heliostat/internal/planner"
@@ -27,7 +24,12 @@ func ownedWithShapes(n int) raydemand.Owned {
 func TestAHeavyRayClusterRestsAfterItsPlanAndDelaysNoOther(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 1, 1))
 	w.kube.cluster.Owned = []nodepool.OwnedRequest{{Owned: ownedWithShapes(heavyDemand), Cluster: key, ClusterUID: "uid-1", UID: "request"}}
+	w.c.config.Now = func() time.Time {
+		w.now = w.now.Add(time.Millisecond) // planning takes some
+		return w.now
+	}
 	w.cycle()
+	w.c.config.Now = func() time.Time { return w.now }
 	reads := w.ray.reads
 	if pause := w.c.Cycle(t.Context(), key); pause <= 0 || w.ray.reads != reads {
 		t.Errorf("the next cycle is due in %v and read Ray %d times, want a rest without a reading", pause, w.ray.reads-reads)
@@ -84,49 +86,21 @@ func (w *world) manyShapes() {
 	}
 }
 
-func withShapes(n int) planner.Snapshot {
-	return planner.Snapshot{OwnedRequests: []raydemand.Owned{ownedWithShapes(n)}}
-}
-
 func TestAHeavyPlanIsQueuedAndALightOneIsNot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		plans := newHeavyPlans()
-		plans.slot <- struct{}{} // a heavy plan is being computed
-		made := make(chan int, 2)
-		for _, n := range []int{heavyDemand, heavyDemand - 1} {
-			go func() {
-				if _, err := plans.Compute(t.Context(), withShapes(n), &planTime{}); err != nil {
-					t.Error(err)
-				}
-				made <- n
-			}()
-		}
-		if first := <-made; first != heavyDemand-1 {
-			t.Errorf("the plan of %d shapes is computed first", first)
-		}
-		<-plans.slot
-		<-made
-	})
-}
-
-func TestAHeavyPlanWaitsForItsTurnOrForTheEndOfTheProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		plans := newHeavyPlans()
-		plans.slot <- struct{}{} // a heavy plan is being computed
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := plans.Compute(ended, withShapes(heavyDemand), &planTime{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("err = %v, want the end of the context", err)
-		}
-		time.AfterFunc(time.Minute, func() { <-plans.slot })
-		spent := planTime{Took: time.Second, Waited: time.Second}
-		if _, err := plans.Compute(t.Context(), withShapes(heavyDemand), &spent); err != nil {
-			t.Fatal(err)
-		}
-		if want := (planTime{Took: time.Second, Waited: time.Minute + time.Second}); spent != want {
-			t.Errorf("spent %v, want %v: plans take no time here", spent, want)
-		}
-	})
+	c := New(nil, nil, DefaultConfig())
+	c.heavy.Lock() // a heavy plan is being computed
+	made := make(chan int, 2)
+	go func() {
+		c.compute(planner.Snapshot{OwnedRequests: []raydemand.Owned{ownedWithShapes(heavyDemand)}})
+		made <- heavyDemand
+	}()
+	c.compute(planner.Snapshot{OwnedRequests: []raydemand.Owned{ownedWithShapes(heavyDemand - 1)}})
+	made <- heavyDemand - 1
+	if first := <-made; first != heavyDemand-1 {
+		t.Errorf("the plan of %d shapes is computed first", first)
+	}
+	c.heavy.Unlock()
+	<-made
 }
 
 func TestTheBundlesOfGangsCanMakeAPlanHeavy(t *testing.T) {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -51,14 +50,6 @@ func later(v observe.View, d time.Duration) observe.View {
 	return v
 }
 
-// planned computes plans at once.
-func planned(s planner.Snapshot) (planner.Plan, error) { return planner.Compute(s, s.Policy), nil }
-
-// requests are for so many GPUs, one each.
-func requests(count int64) []raydemand.Request {
-	return []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: count}}
-}
-
 // TestAllForgetAGroupThatIsRenamed has whole cycles: features forget groups too.
 func TestAllForgetAGroupThatIsRenamed(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 2), gpuGroup("stays", 1, 0, 2))
@@ -100,19 +91,6 @@ func TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory(t *testing.T) {
 	m.Patches.reverts.Forget(func(string) bool { remembered++; return false })
 	if remembered > 1 {
 		t.Errorf("%d groups that were patched are remembered, want one", remembered)
-	}
-}
-
-func TestAPlanThatCannotBeComputedDecidesNothing(t *testing.T) {
-	m, v := newMemory(), viewOf(1)
-	v.State.Demand.Requests = requests(5)
-	m.Remember(&v, settings())
-	failing := func(s planner.Snapshot) (planner.Plan, error) {
-		p, _ := planned(s)
-		return p, errors.New("the process ends")
-	}
-	if i, err := m.Decide(v, settings(), failing, nil); err == nil || len(i.Launch)+len(i.Plan.Groups) > 0 || i.Any() {
-		t.Errorf("decided %+v, error %v", i, err)
 	}
 }
 

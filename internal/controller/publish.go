@@ -17,7 +17,7 @@ func (c *Controller) publish(ctx context.Context, r *record, o addon.Cycle, next
 	d := &addon.Decision{
 		Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
 		At: o.View.Now, Took: c.config.Now().Sub(o.View.Now),
-		Observed: o.View.ObserveTook, Planned: o.View.PlanTook, Waited: o.View.WaitTook,
+		Observed: o.View.ObserveTook, Planned: o.View.PlanTook,
 		Mode: o.View.Mode, Why: o.View.Why, Session: o.View.State.Session,
 		Kube: cluster, Pods: addon.PodsOf(o.View.Cluster.Workers), Snapshot: o.Intent.Snapshot, Plan: o.Intent.Plan,
 		Findings: observe.Findings(o.View, slices.Concat(o.View.Cluster.Findings, o.View.State.Findings, o.Findings,

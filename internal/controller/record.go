@@ -21,8 +21,8 @@ type record struct {
 	// place there, because a reading asked for it.
 	allowedAt time.Time
 	urgent    bool
-	// heavy is what the heavy plans of this cycle have used; the next cycle starts no earlier than restUntil.
-	heavy     planTime
+	// restUntil is when the next cycle starts at the earliest: after a heavy plan, the RayCluster rests for as long as
+	// the plan took, so that it takes at most half of a core and leaves room for others.
 	restUntil time.Time
 
 	decision atomic.Pointer[addon.Decision]

@@ -60,18 +60,15 @@ func (t *Tracer) Begin(
 // end adds what a decision shows to the span of its cycle, and ends the span. If the RayCluster could not be read, the
 // decision is that of an earlier cycle, and this one, since begun, only observed.
 func (t *Tracer) end(ctx context.Context, span trace.Span, begun time.Time, d *addon.Decision) {
-	at, observed, waited, planned, actions := d.At, d.Observed, d.Waited, d.Planned, d.Actions
-	applied := max(0, d.Took-observed-waited-planned)
+	at, observed, planned, actions := d.At, d.Observed, d.Planned, d.Actions
+	applied := max(0, d.Took-observed-planned)
 	if d.ObserveFailed {
-		at, observed, waited, planned, applied, actions = begun, time.Since(begun), 0, 0, 0, nil
+		at, observed, planned, applied, actions = begun, time.Since(begun), 0, 0, nil
 	}
 	for _, part := range []struct {
 		name string
 		took time.Duration
-	}{{"observe", observed}, {"wait", waited}, {"plan", planned}, {"apply", applied}} {
-		if part.name == "wait" && part.took == 0 { // few cycles wait
-			continue
-		}
+	}{{"observe", observed}, {"plan", planned}, {"apply", applied}} {
 		_, child := t.tracer.Start(ctx, part.name, trace.WithTimestamp(at))
 		at = at.Add(part.took)
 		child.End(trace.WithTimestamp(at))

@@ -175,9 +175,7 @@ func (c *consolidator) lookAgain(ctx context.Context, o *addon.Cycle, readAt tim
 	if state.Session != session || v.Head == nil {
 		return errors.New("the GCS was restarted or lists no head")
 	}
-	if o.Intent, err = c.loop.Plan(ctx, *v); err != nil {
-		return err
-	}
+	o.Intent = c.loop.Plan(*v)
 	o.Paused = c.loop.Paused(*v)
 	if unquiet := c.unquiet(o); unquiet != "" {
 		return errors.New(unquiet)

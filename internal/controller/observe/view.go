@@ -19,9 +19,8 @@ import (
 // View is what one cycle observed of one cluster.
 type View struct {
 	Now time.Time
-	// ObserveTook is how long reading took, PlanTook how long all plans of the cycle took, and WaitTook how long they
-	// waited for large plans of other clusters.
-	ObserveTook, PlanTook, WaitTook time.Duration
+	// ObserveTook is how long reading took, and PlanTook how long planning did.
+	ObserveTook, PlanTook time.Duration
 
 	Cluster nodepool.Cluster
 	Members []Member
