@@ -21,26 +21,22 @@ func newCostsCommand() *cobra.Command {
 		Short: "Shows what the pods of RayClusters cost, for whom and why",
 		Long: "Shows what pods have cost since Heliostat started, by RayCluster, group, owner or cause:\n" +
 			"what work used, what requests reserved, and what was idle, starting, leaving or lost. Below the\n" +
-			"table is what is idle now, with a command that helps. -o csv is for spreadsheets. Prometheus has\n" +
-			"the costs of any other time (docs/reference/costs.md).\n\n" + cli.ServerHelp,
+			"table is what is idle now, with a command that helps. Prometheus has the costs of any other time\n" +
+			"(docs/reference/costs.md).\n\n" + cli.ServerHelp,
 		Example: "  autoscaler costs\n  autoscaler costs --by owner\n" +
-			"  autoscaler costs -n ml --by cause -o csv",
+			"  autoscaler costs -n ml --by cause",
 		Args: cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	f := cmd.Flags()
 	flags.server.AddTo(cmd)
 	flags.server.ListsAll(cmd)
-	cli.Output(f, &flags.output, "table", "json", "yaml", "csv")
+	cli.Output(f, &flags.output, cli.Outputs...)
 	cli.Word(f, &flags.by, "by", "", "cluster", "group", "owner", "cause")
 	return cmd
 }
 
 func (f *costsFlags) run(cmd *cobra.Command) error {
-	write := printer.WriterOf(f.output, printer.LookOf(cmd.OutOrStdout(), f.output), printer.WriteCosts)
-	if f.output == "csv" {
-		write = printer.WriteCostsCSV
-	}
 	api, err := f.server.Client()
 	if err != nil {
 		return err
@@ -49,5 +45,5 @@ func (f *costsFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return write(cmd.OutOrStdout(), costs)
+	return printer.Write(cmd.OutOrStdout(), f.output, costs, printer.WriteCosts)
 }

@@ -73,14 +73,15 @@ func newDoctorCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.pools, "pools", "",
 		"a file that describes pools: their sizes, and the nodes that a pool without nodes would have")
 	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
+	for _, name := range []string{"kubeconfig", "context", "namespace"} {
+		cmd.MarkFlagsMutuallyExclusive("filename", name)
+	}
 	return cmd
 }
 
 // take interprets the arguments: further files if -f is given, otherwise the name of one RayCluster.
 func (f *doctorFlags) take(args []string) error {
 	switch {
-	case len(f.files) > 0 && (f.kube.Given() || f.scope.Namespace != ""):
-		return errors.New("want one of -f and an API server with --kubeconfig, --context or --namespace")
 	case len(f.files) > 0:
 		if name := namesNoFile(args); name != "" {
 			return fmt.Errorf("argument %q: there is no such file; with -f, arguments are further files: want one of "+
@@ -116,7 +117,6 @@ func namesNoFile(args []string) string {
 }
 
 func (f *doctorFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
-	write := printer.WriterOf(f.output, printer.Look{}, printer.WriteDoctor)
 	input, err := f.input(ctx, in)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writ
 		return cli.BadInput(err)
 	}
 	report := printer.Doctor{Findings: doctor.Examine(input), Examined: input, Note: f.missing(input)}
-	if err := write(out, report); err != nil {
+	if err := printer.Write(out, f.output, report, printer.WriteDoctor); err != nil {
 		return fmt.Errorf("writing the findings: %w", err)
 	}
 	for _, odd := range f.odd {

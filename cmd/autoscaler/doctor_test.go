@@ -101,13 +101,13 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 		"not YAML":                  {"a: [", []string{"-f", "-"}, "reading manifests from standard input: reading document 1"},
 		"a spec of another type":    {`{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "llm"}, "spec": 7}`, []string{"-f", "-"}, "reading -: RayCluster/llm: spec is 7"},
 		"an unknown output":         {"", []string{"-o", "xml", "-f", well("gpu-limit-differs")}, `"xml" for "-o, --output" flag: want table, wide, json or yaml`},
-		"files and a namespace":     {"", []string{"-n", "ml", "-f", "-"}, "want one of -f"},
+		"files and a namespace":     {"", []string{"-n", "ml", "-f", "-"}, "[filename namespace]"},
 		"a name without namespace":  {"", []string{"llm"}, `RayCluster "llm": want NAMESPACE/NAME, or its namespace with -n`},
 		"two namespaces":            {"", []string{"-n", "dev", "ml/llm"}, `RayCluster "ml/llm" is not in --namespace dev`},
 		"three parts":               {"", []string{"a/b/c"}, `RayCluster "a/b/c": want NAME or NAMESPACE/NAME`},
 		"a kind that is none":       {"", []string{"--resource", "a/b=huge", "-f", "-"}, `--resource "a/b=huge": want a name such as`},
 		"two names":                 {"", []string{"-n", "ml", "a", "b"}, `unexpected argument "b"`},
-		"a kubeconfig and the file": {"", []string{"--kubeconfig", "x", "-f", "-"}, "want one of -f"},
+		"a kubeconfig and the file": {"", []string{"--kubeconfig", "x", "-f", "-"}, "[filename kubeconfig]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, errOut := command(t, c.stdin, append([]string{"autoscaler", "doctor"}, c.argv...)...)
@@ -282,7 +282,7 @@ func TestDoctorTellsAnEmptyNamespaceFromOneThatDoesNotExist(t *testing.T) {
 		t.Errorf("with a RayCluster it is said %q", got)
 	}
 	var text strings.Builder
-	if err := printer.WriterOf("table", printer.Look{}, printer.WriteDoctor)(&text, printer.Doctor{Examined: doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}, Note: "No RayClusters found."}); err != nil {
+	if err := printer.Write(&text, "table", printer.Doctor{Examined: doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}, Note: "No RayClusters found."}, printer.WriteDoctor); err != nil {
 		t.Fatal(err)
 	}
 	if got := text.String(); got != "Nothing found. Looked at 1 Node. No RayClusters found.\n" {

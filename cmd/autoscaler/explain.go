@@ -60,11 +60,13 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.requests, "request", "",
 		"the id of an owned request, or request_resources for the one without an owner")
 	flags.nodes.AddTo(cmd.Flags())
+	cmd.MarkFlagsOneRequired("demand", "group", "pod", "gang", "request")
+	cmd.MarkFlagsMutuallyExclusive("demand", "group", "pod", "gang", "request")
+	flags.server.ExcludedBy("snapshot", cmd)
 	return cmd
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	write := printer.WriterOf(f.output, printer.Look{}, printer.WriteExplanation)
 	question, err := f.question()
 	if err != nil {
 		return cli.BadInput(err)
@@ -78,14 +80,11 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return write(cmd.OutOrStdout(), explanation)
+	return printer.Write(cmd.OutOrStdout(), f.output, explanation, printer.WriteExplanation)
 }
 
 func (f *explainFlags) question() (planner.Question, error) {
 	q := planner.Question{Group: f.group, Pod: f.pod, Gang: f.gang, Request: f.requests}
-	if len(printer.NonEmpty(f.demand, f.group, f.pod, f.gang, f.requests)) != 1 {
-		return q, errors.New("want exactly one of --demand, --group, --pod, --gang and --request")
-	}
 	if f.demand == "" {
 		return q, nil
 	}
@@ -118,9 +117,6 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.Explanation, error) {
 	if f.snapshot == "" {
 		return planner.Explanation{}, cli.BadInput(errNothingToPlan)
-	}
-	if err := f.server.RefuseBesideFile(cmd); err != nil {
-		return planner.Explanation{}, err
 	}
 	reader, err := f.nodes.Reader()
 	if err != nil {

@@ -36,19 +36,17 @@ func newUnfreezeCommand() *cobra.Command {
 }
 
 func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
-	return clusterCommand(cmd, nil, printer.WriteFrozen,
+	return clusterCommand(cmd, printer.WriteFrozen,
 		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*printer.Frozen, error) {
 			now, err := api.SetFreeze(ctx, key, freeze)
 			return &printer.Frozen{Namespace: key.Namespace, Name: key.Name, Frozen: now}, err
 		})
 }
 
-// clusterCommand completes a command that makes one call about one RayCluster. check, which may be nil, returns what is
-// bad about the flags before anything is called. text writes the answer for people; the command writes nothing if it is
-// nil.
+// clusterCommand completes a command that makes one call about one RayCluster. text writes the answer for
+// people; the command writes nothing if it is nil.
 func clusterCommand[T any](
 	cmd *cobra.Command,
-	check func() error,
 	text func(*printer.Page, T),
 	call func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*T, error),
 ) *cobra.Command {
@@ -56,11 +54,6 @@ func clusterCommand[T any](
 	var output string
 	cmd.Args = cli.Arguments(1, 1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if check != nil {
-			if err := check(); err != nil {
-				return cli.BadInput(err)
-			}
-		}
 		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
@@ -69,7 +62,7 @@ func clusterCommand[T any](
 		if err != nil || answer == nil {
 			return err
 		}
-		return printer.WriterOf(output, printer.Look{}, text)(cmd.OutOrStdout(), *answer)
+		return printer.Write(cmd.OutOrStdout(), output, *answer, text)
 	}
 	server.AddTo(cmd)
 	cli.Output(cmd.Flags(), &output, cli.Outputs...)

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,33 +42,11 @@ func newGiveBackCommand() *cobra.Command {
 	flags.BoolVar(&ask.Force, "force", false, "when the time of --within is over, also end work that cannot move")
 	flags.BoolVar(&ask.DryRun, "dry-run", false, "only show what would be given back")
 	flags.BoolVar(&end, "end", false, "end the reservation, so that the groups may grow again")
-	check := func() error {
-		ask.DeadlineSeconds = int64(within.Seconds())
-		if hold > 0 {
-			ask.Until = time.Now().Add(hold).UTC().Truncate(time.Second)
-		}
-		asks := flags.Changed("gpus")
-		switch {
-		case asks && end:
-			return errors.New("want --gpus or --end, not both")
-		case asks && ask.GPUs < 1:
-			return fmt.Errorf("--gpus: want how many GPUs to give back, is %d", ask.GPUs)
-		case asks && (ask.Group == "") == (ask.Pool == ""):
-			return errors.New("--gpus: want either --group or --pool beside it")
-		case within < giveback.MinDeadline || within > giveback.MaxDeadline:
-			return fmt.Errorf("--within: want %v to %v, is %v", giveback.MinDeadline, giveback.MaxDeadline, within)
-		case hold != 0 && hold < within+time.Minute:
-			return fmt.Errorf("--for: want at least a minute longer than --within (%v), is %v", within, hold)
-		case !asks:
-			for _, flag := range []string{"group", "pool", "within", "for", "force", "dry-run"} {
-				if flags.Changed(flag) {
-					return fmt.Errorf("--%s: want --gpus beside it", flag)
-				}
-			}
-		}
-		return nil
+	asking := []string{"gpus", "group", "pool", "within", "for", "force", "dry-run"}
+	for _, flag := range asking {
+		cmd.MarkFlagsMutuallyExclusive("end", flag)
 	}
-	return clusterCommand(cmd, check, printer.WriteGiveBack,
+	return clusterCommand(cmd, printer.WriteGiveBack,
 		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*giveback.State, error) {
 			var now giveback.State
 			var err error
@@ -78,10 +56,14 @@ func newGiveBackCommand() *cobra.Command {
 					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the reservation is ended\n", key)
 				}
 				return nil, err
-			case flags.Changed("gpus"):
-				now, err = api.GiveBack(ctx, key, ask)
-			default:
+			case !slices.ContainsFunc(asking, flags.Changed):
 				now, err = api.GivenBack(ctx, key)
+			default:
+				ask.DeadlineSeconds = int64(within.Seconds())
+				if hold > 0 {
+					ask.Until = time.Now().Add(hold).UTC().Truncate(time.Second)
+				}
+				now, err = api.GiveBack(ctx, key, ask)
 			}
 			return &now, err
 		})

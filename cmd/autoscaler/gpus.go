@@ -46,13 +46,12 @@ func newGPUsCommand(open func() (gpuDriver, error)) *cobra.Command {
 }
 
 func (g gpusCommand) run(out io.Writer) error {
-	write := printer.WriterOf(g.output, printer.Look{}, printer.WriteGPUs)
 	inventory, err := inventoryOf(g.open)
 	if err != nil {
 		return err
 	}
 	report := printer.GPUs{Inventory: inventory, Findings: sharing.CheckCards(inventory)}
-	if err := write(out, report); err != nil {
+	if err := printer.Write(out, g.output, report, printer.WriteGPUs); err != nil {
 		return fmt.Errorf("writing the cards: %w", err)
 	}
 	return nil

@@ -58,7 +58,13 @@ func run(ctx context.Context, argv []string, in io.Reader, out, errOut io.Writer
 	root.SetOut(out)
 	root.SetErr(errOut)
 	begun := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	for _, cmd := range root.Commands() {
+		do := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			begun = true
+			return do(cmd, args)
+		}
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return cli.ExitOK

@@ -44,8 +44,8 @@ func newManageCommand(canAnswer func(in io.Reader) bool) *cobra.Command {
 		if cmd.Flag("output").Value.String() != "table" {
 			out = cmd.ErrOrStderr() // the question is no part of the answer to a program
 		}
-		write := printer.WriterOf("table", printer.Look{}, printer.WriteOptIn)
-		if err := write(out, cluster); err != nil || yes || cluster.Mode == nodepool.Managed {
+		err := printer.Write(out, "table", cluster, printer.WriteOptIn)
+		if err != nil || yes || cluster.Mode == nodepool.Managed {
 			return err
 		}
 		question := fmt.Sprintf("Let Heliostat scale %s/%s?", cluster.Namespace, cluster.Name)
@@ -70,7 +70,7 @@ func newUnmanageCommand() *cobra.Command {
 // modeCommand completes a command that makes a RayCluster managed, or shadow. If before is not nil, it runs with the
 // RayCluster's status first, and its error stops the command.
 func modeCommand(managed bool, cmd *cobra.Command, before func(cluster apiv1.Cluster) error) *cobra.Command {
-	return clusterCommand(cmd, nil, printer.WriteModeSet,
+	return clusterCommand(cmd, printer.WriteModeSet,
 		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*printer.ModeSet, error) {
 			answer := &printer.ModeSet{Namespace: key.Namespace, Name: key.Name}
 			if before != nil {

@@ -197,7 +197,7 @@ func TestCostsAreShownInEachForm(t *testing.T) {
 	}{
 		{[]string{"-n", "other"}, cli.ExitOK, "nothing has been added up"},
 		{[]string{"-o", "yaml"}, cli.ExitOK, "currency: USD"},
-		{[]string{"-o", "xml"}, cli.ExitBadInput, `invalid argument "xml" for "-o, --output" flag: want table, json, yaml or csv`},
+		{[]string{"-o", "xml"}, cli.ExitBadInput, `invalid argument "xml" for "-o, --output" flag: want table, wide, json or yaml`},
 		{[]string{"--by", "day"}, cli.ExitBadInput, "cluster, group, owner or cause"},
 	} {
 		code, out, errs := command(t, "", append([]string{"autoscaler", "costs"}, c.args...)...)

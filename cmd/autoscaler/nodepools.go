@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -62,11 +61,12 @@ func newNodepoolsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.pools, "pools", "",
 		"a file that describes pools: their sizes, prices, and the nodes that a pool without nodes would have")
 	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
+	cmd.MarkFlagsMutuallyExclusive("filename", "kubeconfig")
+	cmd.MarkFlagsMutuallyExclusive("filename", "context")
 	return cmd
 }
 
 func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	write := printer.WriterOf(f.output, printer.LookOf(out, f.output), printer.WriteNodepools)
 	reader, err := f.nodes.Reader()
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (f nodepoolsFlags) run(ctx context.Context, in io.Reader, out io.Writer) er
 	}
 	report := engine.NodepoolsReport(set, reader, config)
 	report.Nodes = apiv1.List(report.Nodes)
-	if err := write(out, report); err != nil {
+	if err := printer.Write(out, f.output, report, printer.WriteNodepools); err != nil {
 		return fmt.Errorf("writing the nodes: %w", err)
 	}
 	return nil
@@ -103,9 +103,6 @@ func (f nodepoolsFlags) listNodes(ctx context.Context, in io.Reader) (*decode.No
 			return nil, cli.BadInput(fmt.Errorf("%w, or nodes with -f", err))
 		}
 		return kube.ListNodes(ctx, config)
-	}
-	if f.kube.Given() {
-		return nil, cli.BadInput(errors.New("want one of -f and an API server with --kubeconfig or --context"))
 	}
 	set := &decode.NodeSet{}
 	for _, name := range f.files {

@@ -63,13 +63,13 @@ func TestNodepoolsWritesEveryRecordedNodeWithAllKeys(t *testing.T) {
 func TestNodepoolsShowsNodesPoolsAndProblemsAsTables(t *testing.T) {
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", nodeFile("eks-karpenter-p4d"), nodeFile("mps-eight-cards"), "-f", nodeFile("ack-p4-cordoned"))
 	want := `NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS
-alihn1-qas-k8s-w31212 np496f712af36…e148a9308190 whole Tesla-P4 1 hardware gpu -/1
-ip-10-0-5-15…ute.internal gpu whole a100 8 hardware gpu -/8
-miaohua-a-79 - mps - 8 limit gpu -/32
+alihn1-qas-k8s-w31212 np496f712af36a449db6e3e148a9308190 whole Tesla-P4 1 hardware nvidia.com/gpu -/1
+ip-10-0-5-152.ap-northeast-2.compute.internal gpu whole a100 8 hardware nvidia.com/gpu -/8
+miaohua-a-79 - mps - 8 limit nvidia.com/gpu -/32
 
-POOL NODES MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS
-gpu 1 - - whole a100 8 - yes gpu -/8
-np496f712af36a449db6e3e148a9308190 1 - - whole Tesla-P4 1 - no gpu -/1
+POOL NODES COMING MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS
+gpu 1 - - - whole a100 8 - yes nvidia.com/gpu -/8
+np496f712af36a449db6e3e148a9308190 1 - - - whole Tesla-P4 1 - no nvidia.com/gpu -/1
 
 PROBLEMS
 alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
@@ -81,7 +81,7 @@ alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
 	for _, want := range []string{
 		"NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS MIB PER UNIT FREE PER CARD\nalihn1-qas-k8s-w31212 np496f712af36a449db6e3e148a9308190 whole",
 		"1 hardware nvidia.com/gpu -/1 nvidia.com/gpu=7611 -\n",
-		"PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS\ngpu 1 - - whole a100 8 - yes nvidia.com/gpu -/8 karpenter hardware nvidia.com/gpu=present:NoSchedule\n",
+		"PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS\ngpu 1 - - - whole a100 8 - yes nvidia.com/gpu -/8 karpenter hardware nvidia.com/gpu=present:NoSchedule\n",
 	} {
 		if !strings.Contains(squeezed(wide)+"\n", want) {
 			t.Errorf("-o wide: want in it %q, got\n%s", want, wide)
@@ -148,7 +148,7 @@ func TestNodepoolsAsksTheAPIServerPageByPage(t *testing.T) {
 	defer server.Close()
 	kubeconfig := kubeconfigOf(t, server.URL)
 	code, out, errOut := command(t, "", "autoscaler", "nodepools", "--kubeconfig", kubeconfig)
-	want := "NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS\nfirst - whole (unproven) - - unknown gpu -/1\nsecond - whole (unproven) - - unknown gpu -/1"
+	want := "NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS\nfirst - whole (unproven) - - unknown nvidia.com/gpu -/1\nsecond - whole (unproven) - - unknown nvidia.com/gpu -/1"
 	if diff := cmp.Diff(want, squeezed(out)); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}
@@ -169,7 +169,7 @@ func TestNodepoolsNamesTheFileAndTheNodeThatCannotBeRead(t *testing.T) {
 		"output":       {"", []string{"-o", "xml"}, `autoscaler: invalid argument "xml" for "-o, --output" flag: want table, wide, json or yaml`},
 		"file":         {"", []string{"-f", "no/such.yaml"}, "autoscaler: opening nodes: open no/such.yaml: no such file or directory"},
 		"argument":     {"", []string{"nodes.yaml"}, `autoscaler: unexpected argument "nodes.yaml"; files follow -f`},
-		"both sources": {"", []string{"-f", "-", "--kubeconfig", "x"}, "autoscaler: want one of -f and an API server with --kubeconfig or --context"},
+		"both sources": {"", []string{"-f", "-", "--kubeconfig", "x"}, "autoscaler: if any flags in the group [filename kubeconfig] are set none"},
 		"resource": {"", []string{"-f", "-", "--resource", "gpu=whole"},
 			`autoscaler: --resource "gpu=whole": want a name such as example.com/gpu, =, and one of whole, mig, time-sliced, mps, gpu-mem:MIB, vgpu`},
 		"profile":   {"", []string{"-f", "-", "--resource", "nvidia.com/mig-small=mig:small"}, `autoscaler: --resource "nvidia.com/mig-small=mig:small": `},
@@ -234,9 +234,9 @@ func TestNodepoolsShowsWhatIsFreeOnEachCardAndHowFarPoolsMayGrow(t *testing.T) {
 	want := `NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS MIB PER UNIT FREE PER CARD
 gpu-0 shared gpu-mem - 4 limit aliyun.com/gpu-mem 51/60 aliyun.com/gpu-mem=1024 15360MiB,6144MiB,15360MiB,15360MiB
 
-POOL NODES MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS
-a100 0 0 2 mig NVIDIA-A100-SXM4-40GB 0 - yes - configured hardware sku=gpu:NoSchedule
-shared 1 0 6 gpu-mem - 4 1.2 no aliyun.com/gpu-mem 51/60 gke limit -`
+POOL NODES COMING MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS
+a100 0 - 0 2 mig NVIDIA-A100-SXM4-40GB 0 - yes - configured hardware sku=gpu:NoSchedule
+shared 1 - 0 6 gpu-mem - 4 1.2 no aliyun.com/gpu-mem 51/60 gke limit -`
 	if diff := cmp.Diff(want, squeezed(out)); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}

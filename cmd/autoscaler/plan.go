@@ -77,15 +77,14 @@ func newPlanCommand() *cobra.Command {
 		"snapshot, or - for standard input")
 	cmd.Flags().StringVarP(&flags.snapshot, "snapshot", "f", "", "the snapshot file, or - for standard input")
 	flags.nodes.AddTo(cmd.Flags())
+	flags.server.ExcludedBy("snapshot", cmd)
+	cmd.MarkFlagsMutuallyExclusive("snapshot", "what-if")
 	return cmd
 }
 
 func (f planFlags) run(cmd *cobra.Command) error {
 	if f.snapshot == "" {
 		return cli.BadInput(errNothingToPlan)
-	}
-	if err := f.server.RefuseBesideFile(cmd); err != nil {
-		return err
 	}
 	reader, err := f.nodes.Reader()
 	if err != nil {
@@ -103,7 +102,7 @@ func (f planFlags) run(cmd *cobra.Command) error {
 	if cluster != nil {
 		manifests.AddNumGPUs(&plan, cluster)
 	}
-	if err := printer.WriterOf(f.output, printer.Look{}, printer.WritePlanText)(cmd.OutOrStdout(), plan); err != nil {
+	if err := printer.Write(cmd.OutOrStdout(), f.output, plan, printer.WritePlanText); err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
 	return nil
@@ -159,7 +158,6 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
 	}
-	write := printer.WriterOf(f.output, printer.Look{}, printer.WriteSupposed)
 	supposition, err := f.supposition(cmd.InOrStdin())
 	if err != nil {
 		return cli.BadInput(err)
@@ -172,7 +170,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	return write(cmd.OutOrStdout(), answer)
+	return printer.Write(cmd.OutOrStdout(), f.output, answer, printer.WriteSupposed)
 }
 
 // supposition returns the body of the call; an empty object stands for the present plan.

@@ -1,150 +1,218 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// requestFlags are the flags of `request`.
+// requestFlags are the flags of `request`. Those from id on are for a request in the caller's own name.
 type requestFlags struct {
 	server  cli.ServerFlags
 	output  string
-	cpus    int64
 	bundles []string
 	file    string
-	clear   bool
-	owned   ownedFlags
+	delete  bool
+
+	id           string
+	priority     int32
+	lease, wait  time.Duration
+	allOrNothing bool
 }
 
 func newRequestCommand() *cobra.Command {
-	var flags requestFlags
+	var f requestFlags
 	cmd := &cobra.Command{
-		Use:   "request RAYCLUSTER [--id ID] [--cpus N] [--bundle JSON]... [-f FILE|-]",
+		Use:   "request RAYCLUSTER [--id ID] [--bundle JSON]... [-f FILE|-]",
 		Short: "Sets or shows the minimum capacity that a RayCluster keeps",
 		Long: "Sets the capacity that the RayCluster keeps whether it is in use or not, as\n" +
 			"`ray.autoscaler.sdk.request_resources` does. It replaces the previous request. Without flags, it\n" +
 			"shows the request.\n" +
 			"\n" +
 			"With --id, it creates a request in your own name, which adds up with the requests of others. It\n" +
-			"is valid for --lease, or with --hold until you delete it.\n" +
+			"is valid for --lease; the same command again renews it. A request that is valid until you delete\n" +
+			"it comes from a file with holdUntilDeleted: true.\n" +
 			"\n" +
 			"Requires the verb `request` on the RayCluster.\n\n" + cli.ServerHelp,
-		Example: `  autoscaler request ml/llm --cpus 4 --bundle '{"GPU": 1}' --bundle '{"GPU": 1}'
-  autoscaler request ml/llm --bundle '{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": ` +
-			`"hardware"}, "count": 3}'
+		Example: `  autoscaler request ml/llm --bundle '{"CPU": 1, "count": 4}' --bundle '{"GPU": 1}'
+  autoscaler request ml/llm --bundle '{"CPU": 2, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3}'
   autoscaler request ml/llm
-  autoscaler request ml/llm --clear
+  autoscaler request ml/llm --delete
   autoscaler request ml/llm --id train-7 --bundle '{"GPU": 1, "count": 4}' --lease 10m --priority 10
-  autoscaler request ml/llm --id train-7 --renew
   autoscaler request ml/llm --id train-7 --delete`,
 		Args: cli.Arguments(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	flags.server.AddTo(cmd)
-	flags.owned.addTo(cmd)
-	cmd.Flags().Int64Var(&flags.cpus, "cpus", 0, "number of bundles of one CPU")
-	cmd.Flags().StringArrayVar(&flags.bundles, "bundle", nil,
-		"a bundle, a JSON object of amounts, or of resources, slice and count (repeatable)")
-	cmd.Flags().StringVarP(&flags.file, "filename", "f", "", "a file with the body of a REST call, or - for standard "+
-		"input")
-	cmd.Flags().BoolVar(&flags.clear, "clear", false, "remove the request")
-	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
+	f.server.AddTo(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.bundles, "bundle", nil, "a bundle, a JSON object of amounts, with slice and count beside "+
+		"them, and with --id also labelSelectors (repeatable)")
+	flags.StringVarP(&f.file, "filename", "f", "", "a file with the body of a REST call, or - for standard input")
+	flags.BoolVar(&f.delete, "delete", false, "remove the request")
+	flags.StringVar(&f.id, "id", "", "id of a request in your own name, which adds up with those of others; without "+
+		"it, the command sets the plain request")
+	flags.Int32Var(&f.priority, "priority", 0,
+		"with --id: requests with a higher priority are served first if a limit does not allow all")
+	flags.DurationVar(&f.lease, "lease", 0, "with --id: how long it is valid unless renewed, whole seconds")
+	flags.BoolVar(&f.allOrNothing, "all-or-nothing", false,
+		"with --id: launch workers only if all bundles can be served")
+	flags.DurationVar(&f.wait, "wait", 0, "with --id: how long to wait for workers, renewing the lease meanwhile; "+
+		"the command fails if the request is not satisfied by then")
+	cli.Output(flags, &f.output, cli.Outputs...)
+	for _, pair := range [][]string{{"filename", "bundle"}, {"filename", "priority"}, {"filename", "lease"},
+		{"filename", "all-or-nothing"}, {"delete", "bundle"}, {"delete", "filename"}} {
+		cmd.MarkFlagsMutuallyExclusive(pair...)
+	}
 	return cmd
 }
 
 func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
-	write := printer.WriterOf(f.output, printer.Look{}, printer.WriteRequested)
-	if err := f.owned.misplaced(); err != nil {
-		return cli.BadInput(err)
+	for _, name := range []string{"priority", "lease", "all-or-nothing", "wait"} {
+		if f.id == "" && cmd.Flags().Changed(name) {
+			return cli.BadInput(fmt.Errorf("--%s is for a request in your own name: give --id", name))
+		}
 	}
-	read := f.asked
-	if f.owned.id != "" {
-		read = f.spec
-	}
-	asked, err := read(cmd.InOrStdin())
+	body, err := f.body(cmd.InOrStdin())
 	if err != nil {
-		return cli.BadInput(err)
-	}
-	if err := f.check(asked); err != nil {
 		return cli.BadInput(err)
 	}
 	key, api, err := f.server.Target(argument)
 	if err != nil {
 		return err
 	}
-	if f.owned.id != "" {
-		return f.runOwned(cmd, api, key, asked)
+	if f.id != "" {
+		return f.runOwned(cmd, api, key, body)
 	}
-	requested, err := f.call(cmd, api, key, asked)
+	var requested apiv1.Requested
+	switch {
+	case f.delete:
+		requested, err = api.RequestResources(cmd.Context(), key, struct{}{})
+	case body != nil:
+		requested, err = api.RequestResources(cmd.Context(), key, body)
+	default:
+		requested, err = api.Requested(cmd.Context(), key)
+	}
 	if err != nil {
 		return err
 	}
-	return write(cmd.OutOrStdout(), requested)
+	return printer.Write(cmd.OutOrStdout(), f.output, requested, printer.WriteRequested)
 }
 
-// check returns what the server would object to in the body, which is nil if there is none.
-func (f *requestFlags) check(asked json.RawMessage) (err error) {
+// body returns the body of a call that sets the request; nil if the command shows or deletes it.
+func (f *requestFlags) body(stdin io.Reader) (json.RawMessage, error) {
 	switch {
-	case asked == nil:
-	case f.owned.id != "":
-		_, err = api.DecodeSpec(asked)
-	default:
-		_, err = api.DecodeRequest(asked)
+	case f.file != "":
+		return bodyOfFile(f.file, "a request", stdin)
+	case len(f.bundles) == 0 && f.priority == 0 && f.lease == 0 && !f.allOrNothing:
+		return nil, nil
+	case len(f.bundles) == 0:
+		return nil, errors.New("--priority, --lease and --all-or-nothing set a request: give --bundle with them")
+	}
+	var bundles []map[string]any
+	for _, text := range f.bundles {
+		bundle, err := bundleOf(text)
+		if err != nil {
+			return nil, err
+		}
+		bundles = append(bundles, bundle)
+	}
+	body := map[string]any{"bundles": bundles}
+	if f.id != "" {
+		body["priority"], body["allOrNothing"] = f.priority, f.allOrNothing
+		body["leaseSeconds"] = int64(f.lease / time.Second)
+	}
+	return json.Marshal(body)
+}
+
+// bundleOf returns a bundle as the server reads it: amounts that are not in resources belong there.
+func bundleOf(text string) (map[string]any, error) {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &given); err != nil || given == nil {
+		return nil, fmt.Errorf("--bundle %s: want a JSON object such as {\"GPU\": 1}", text)
+	}
+	bundle, amounts := map[string]any{}, map[string]json.RawMessage{}
+	for name, value := range given {
+		object := strings.HasPrefix(strings.TrimSpace(string(value)), "{")
+		if (name == "resources" || name == "slice") && object || name == "labelSelectors" || name == "count" {
+			bundle[name] = value
+		} else {
+			amounts[name] = value
+		}
+	}
+	if bundle["resources"] != nil && len(amounts) > 0 {
+		return nil, fmt.Errorf("--bundle %s: want amounts in resources, or beside slice and count, not both", text)
+	}
+	if bundle["resources"] == nil {
+		bundle["resources"] = amounts
+	}
+	return bundle, nil
+}
+
+// runOwned creates, replaces, shows or deletes a request in the caller's own name.
+func (f *requestFlags) runOwned(
+	cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey, body json.RawMessage,
+) error {
+	if f.delete {
+		if err := api.DeleteRequest(cmd.Context(), key, f.id); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(cmd.ErrOrStderr(), "request %s of %s deleted\n", f.id, key)
+		return err
+	}
+	request, err := f.await(cmd.Context(), api, key, body)
+	if err != nil {
+		return err
+	}
+	err = printer.Write(cmd.OutOrStdout(), f.output, request, func(p *printer.Page, r apiv1.OwnedRequest) {
+		printer.WriteRequests(p, apiv1.RequestList{Items: []apiv1.OwnedRequest{r}})
+	})
+	if err == nil && f.wait > 0 && request.State != raydemand.RequestSatisfied {
+		noteStaleness(cmd, api, key)
+		err = fmt.Errorf("request %s of %s is not satisfied: %s: %s", request.ID, key, request.State,
+			request.Reason.Message)
 	}
 	return err
 }
 
-func (f *requestFlags) call(
-	cmd *cobra.Command,
-	api *apiv1.Client,
-	key nodepool.ClusterKey,
-	asked json.RawMessage,
-) (apiv1.Requested, error) {
-	if asked == nil {
-		return api.Requested(cmd.Context(), key)
-	}
-	return api.RequestResources(cmd.Context(), key, asked)
-}
+// pollEvery is the interval in which --wait reads the request.
+const pollEvery = time.Second
 
-// asked returns the body of the call; nil shows the present request.
-func (f *requestFlags) asked(stdin io.Reader) (json.RawMessage, error) {
-	given := f.cpus != 0 || len(f.bundles) > 0
-	switch {
-	case f.clear && (given || f.file != "") || f.file != "" && given:
-		return nil, errors.New("want one of --clear, -f, and --cpus with --bundle: each sets the whole request")
-	case f.clear:
-		return json.RawMessage("{}"), nil
-	case f.file != "":
-		return bodyOfFile(f.file, "a request", stdin)
-	case !given:
-		return nil, nil
-	case f.cpus < 0:
-		return nil, fmt.Errorf("--cpus %d: want a number of at least 0", f.cpus)
-	}
-	whole := struct {
-		CPUs    int64             `json:"num_cpus,omitempty"`
-		Bundles []json.RawMessage `json:"bundles,omitempty"`
-	}{CPUs: f.cpus}
-	for _, text := range f.bundles {
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
-			return nil, fmt.Errorf("--bundle %s: want a JSON object such as {\"GPU\": 1}", text)
+// await sets or reads the request, and with --wait reads it until it no longer waits. If the command sets the request,
+// it renews the lease after each third of it, so that two renewals may fail before the lease ends; a request that it
+// only shows is its owner's to renew.
+func (f *requestFlags) await(
+	ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey, body json.RawMessage,
+) (request apiv1.OwnedRequest, err error) {
+	end, renew := time.Now().Add(f.wait), time.Now()
+	for {
+		if now := time.Now(); body != nil && !now.Before(renew) {
+			request, err = api.KeepRequest(ctx, key, f.id, body)
+			renew = now.Add(time.Duration(request.LeaseSeconds) * time.Second / 3)
+			if request.LeaseSeconds == 0 {
+				renew = end
+			}
+		} else {
+			request, err = api.Request(ctx, key, f.id)
 		}
-		if count, ok := object["count"]; ok && !json.Valid(object["resources"]) && object["slice"] == nil {
-			return nil, fmt.Errorf("--bundle %s: count is not a resource: want {\"resources\": {...}, \"count\": %s}, "+
-				"or --id, which accepts count beside amounts", text, count)
+		if err != nil || request.State != raydemand.RequestWaiting || !time.Now().Add(pollEvery).Before(end) {
+			return request, err
 		}
-		whole.Bundles = append(whole.Bundles, json.RawMessage(text))
+		select {
+		case <-ctx.Done():
+			return request, ctx.Err()
+		case <-time.After(pollEvery):
+		}
 	}
-	return json.Marshal(whole)
 }

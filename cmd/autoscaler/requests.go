@@ -46,9 +46,6 @@ func (f *showFlags) requests(cmd *cobra.Command, args []string) (err error) {
 	requests = slices.DeleteFunc(requests, func(r apiv1.OwnedRequest) bool {
 		return namespace != "" && r.Namespace != namespace
 	})
-	write := printer.WriterOf(f.output, printer.LookOf(cmd.OutOrStdout(), f.output),
-		func(p *printer.Page, list apiv1.RequestList) {
-			printer.WriteRequests(p, len(args) == 0, namespace, list)
-		})
-	return write(cmd.OutOrStdout(), apiv1.RequestList{Items: apiv1.List(requests)})
+	list := apiv1.RequestList{Items: apiv1.List(requests)}
+	return printer.Write(cmd.OutOrStdout(), f.output, list, printer.WriteRequests)
 }

@@ -37,28 +37,11 @@ func TestTheTableOfRequestsSaysWholeWhyOneWaits(t *testing.T) {
 		State:   raydemand.RequestWaiting, Since: &since, ExpiresAt: &expires,
 		Reason: apiv1.Reason{Code: "on_the_way", Message: reason}, Groups: []apiv1.ServingGroup{{Name: "a100", Pods: 4}},
 	}}}
-	for _, c := range []struct {
-		as   printer.Look
-		want []string
-	}{
-		{printer.Look{}, []string{"research:trainer", "nightly-training", "3m", "7m", reason}},
-		{printer.Look{Wide: true}, []string{"system:serviceaccount:research:trainer", "PRIORITY", " 10 ", reason, "4 × a100"}},
-	} {
-		var out strings.Builder
-		c.as.Now = func() time.Time { return now }
-		write := printer.WriterOf("table", c.as, func(p *printer.Page, list apiv1.RequestList) { printer.WriteRequests(p, true, "", list) })
-		if err := write(&out, list); err != nil {
-			t.Fatal(err)
-		}
-		// The table wraps the text of a cell, so look for each word separately.
-		for _, want := range append(c.want, strings.Fields(reason)...) {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("%+v: want in it %q, got\n%s", c.as, want, out.String())
-			}
-		}
-		if !c.as.Wide {
-			fitsThePage(t, out.String())
-		}
+	out := printer.Page{Now: now, Wide: true}
+	printer.WriteRequests(&out, list)
+	want := "research/language-models nightly-training system:serviceaccount:research:trainer 10 4 × {CPU 8, GPU 1}, 16 × {CPU 1} Waiting 3m 7m 4 × a100 " + reason
+	if got := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[1]), " "); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -93,17 +76,6 @@ func (o owners) Put(_ context.Context, wanted nodepool.OwnedRequest, _ func(*nod
 	return wanted, true, nil
 }
 
-func (o owners) Renew(_ context.Context, key nodepool.ClusterKey, id string, now time.Time, _ func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, error) {
-	request, err := o.Get(key, id)
-	if err != nil {
-		return request, err
-	}
-	request.RenewedAt = now
-	request.Status = nodepool.OwnedStatus{ObservedRequest: request.Fingerprint(), State: raydemand.RequestCapped, Code: planner.Capped, Message: "group gpu is at its maximum of 2"}
-	_, _, err = o.Put(context.Background(), request, nil)
-	return request, err
-}
-
 func (o owners) Delete(_ context.Context, key nodepool.ClusterKey, id string, _ func(*nodepool.OwnedRequest) error) error {
 	_, err := o.Get(key, id)
 	o.mu.Lock()
@@ -112,8 +84,6 @@ func (o owners) Delete(_ context.Context, key nodepool.ClusterKey, id string, _ 
 	return err
 }
 
-func (o owners) Changes(nodepool.ClusterKey, string) <-chan struct{} { return nil }
-
 // holding adds a plain request and an owner's request to the server.
 func (r *remote) holding() {
 	one := []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One}, Count: 2}}
@@ -121,54 +91,38 @@ func (r *remote) holding() {
 	r.owned["serve"] = nodepool.OwnedRequest{Owned: raydemand.Owned{ID: "serve", Owner: "ann", Priority: 5, Requests: one}, Cluster: llmKey}
 }
 
-func TestRequestsOfOwnersAreMadeListedRenewedAndEnded(t *testing.T) {
+func TestRequestsOfOwnersAreMadeListedAndEnded(t *testing.T) {
 	r := newRemote(t)
 	r.holding()
+	capped := r.owned["serve"]
+	capped.Status = nodepool.OwnedStatus{ObservedRequest: capped.Fingerprint(), State: raydemand.RequestCapped, Code: planner.Capped, Message: "group gpu is at its maximum of 2"}
+	r.owned["serve"] = capped
+	held := fileOf(t, `{"holdUntilDeleted": true, "bundles": [{"resources": {"CPU": 1}}]}`)
 	for _, c := range []struct {
 		argv []string
 		code int
 		want string
 	}{
-		{[]string{"request", "ml/llm", "--id", "train-7", "--bundle", `{"GPU": 1, "count": 4}`, "--cpus", "2", "--lease", "10m", "--priority", "10"}, cli.ExitOK,
-			"train-7  anonymous  2 × {CPU 1}, 4 × {GPU 1}  Waiting"},
+		{[]string{"request", "ml/llm", "--id", "train-7", "--bundle", `{"GPU": 1, "count": 4}`, "--lease", "10m", "--priority", "10"}, cli.ExitOK,
+			"train-7  anonymous  4 × {GPU 1}  Waiting"},
 		{[]string{"requests", "ml/llm"}, cli.ExitOK, "(plain)  -"},
 		{[]string{"requests"}, cli.ExitOK, "ml/llm      train-7  anonymous"},
-		{[]string{"requests", "-n", "dev"}, cli.ExitOK, "No requests found in namespace dev. Omit -n to search all namespaces.\n"},
-		{[]string{"request", "ml/llm", "--id", "train-7", "--renew"}, cli.ExitOK, "Capped"},
-		{[]string{"request", "ml/llm", "--id", "train-7", "--wait", "1s"}, cli.ExitFailed, "is not satisfied: Capped: group gpu is at its maximum of 2"},
-		{[]string{"request", "ml/llm", "--id", "hold", "--bundle", `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi"}}`, "--hold", "-o", "json"}, cli.ExitOK, `"holdUntilDeleted": true`},
+		{[]string{"requests", "-n", "dev"}, cli.ExitOK, "No requests found.\n"},
+		{[]string{"request", "ml/llm", "--id", "train-7"}, cli.ExitOK, "Waiting"},
+		{[]string{"request", "ml/llm", "--id", "serve", "--wait", "1s"}, cli.ExitFailed, "is not satisfied: Capped: group gpu is at its maximum of 2"},
+		{[]string{"request", "ml/llm", "--id", "hold", "-f", held, "-o", "json"}, cli.ExitOK, `"holdUntilDeleted": true`},
 		{[]string{"request", "ml/llm", "--id", "train-7", "--delete"}, cli.ExitOK, "request train-7 of ml/llm deleted"},
 		{[]string{"request", "ml/llm", "--id", "train-7"}, cli.ExitFailed, "404"},
-		{[]string{"request", "ml/llm", "--id", "x", "--cpus", "1"}, cli.ExitBadInput, "want one of --lease and --hold"},
-		{[]string{"request", "ml/llm", "--id", "x", "--renew", "--delete"}, cli.ExitBadInput, "want one of --renew, --delete"},
-		{[]string{"request", "ml/llm", "--id", "x", "--clear"}, cli.ExitBadInput, "want --delete"},
-		{[]string{"request", "ml/llm", "--id", "x", "--cpus", "1", "--lease", "1ms"}, cli.ExitBadInput, "--lease 1ms"},
-		{[]string{"request", "ml/llm", "--id", "x", "--bundle", `{"GPU": 1, "resources": {"CPU": 1}}`, "--hold"}, cli.ExitBadInput, "not both"},
+		{[]string{"request", "ml/llm", "--id", "x", "--bundle", `{"CPU": 1}`}, cli.ExitBadInput, "leaseSeconds: want "},
+		{[]string{"request", "ml/llm", "--id", "x", "--bundle", `{"GPU": 1, "resources": {"CPU": 1}}`, "--lease", "1m"}, cli.ExitBadInput, "not both"},
 		{[]string{"request", "ml/llm", "--priority", "1"}, cli.ExitBadInput, "give --id"},
-		{[]string{"request", "ml/llm", "--id", "x", "--lease", "5m"}, cli.ExitBadInput, "give --bundle, --cpus or -f"},
-		{[]string{"request", "ml/llm", "--id", "x", "--renew", "--priority", "5"}, cli.ExitBadInput, "give --bundle, --cpus or -f"},
+		{[]string{"request", "ml/llm", "--id", "x", "--lease", "5m"}, cli.ExitBadInput, "give --bundle"},
+		{[]string{"request", "ml/llm", "--id", "x", "-f", held, "--lease", "5m"}, cli.ExitBadInput, "[filename lease]"},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)
 		if code != c.code || !strings.Contains(out+errOut, c.want) {
 			t.Errorf("%v: exit %d, want %d and %q, got\n%s%s", c.argv, code, c.code, c.want, out, errOut)
 		}
-		if c.code == cli.ExitOK && !slices.Contains(c.argv, "json") {
-			fitsThePage(t, out)
-		}
-	}
-}
-
-func TestWhatAFileSaysOfARequestIsNotSaidASecondTime(t *testing.T) {
-	r := newRemote(t)
-	body := fileOf(t, `{"holdUntilDeleted": true, "bundles": [{"resources": {"CPU": 1}}]}`)
-	for _, also := range []string{"--priority=7", "--lease=60s", "--hold", "--all-or-nothing", `--bundle={"CPU":5}`, "--cpus=2"} {
-		code, _, errOut := command(t, "", "autoscaler", "request", "ml/llm", "--id", "x", "-f", body, also)
-		if code != cli.ExitBadInput || !strings.Contains(errOut, "want -f, which sets the whole request, or") || len(r.owned) > 0 {
-			t.Errorf("%s: exit %d %s, kept %v", also, code, errOut, r.owned)
-		}
-	}
-	if code, _, errOut := command(t, "", "autoscaler", "request", "ml/llm", "--id", "x", "-f", body); code != cli.ExitOK || len(r.owned) != 1 {
-		t.Errorf("the file alone: exit %d %s, kept %v", code, errOut, r.owned)
 	}
 }
 
@@ -182,12 +136,10 @@ func waitingServer(t *testing.T, lease, rounds int) (address string, calls *[]st
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		*calls = append(*calls, r.Method+" "+path.Base(r.URL.Path)+" "+r.URL.RawQuery)
+		*calls = append(*calls, r.Method+" "+path.Base(r.URL.Path))
 		state := raydemand.RequestWaiting
-		if r.Method == http.MethodGet {
-			if rounds--; rounds <= 0 {
-				state = raydemand.RequestSatisfied
-			}
+		if rounds--; rounds < 0 {
+			state = raydemand.RequestSatisfied
 		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"id": "x", "namespace": "ml", "cluster": "llm", "owner": "ann", "leaseSeconds": %d, "bundles": [], "state": %q, "reason": {"code": "", "message": ""}}`, lease, state)
@@ -198,21 +150,16 @@ func waitingServer(t *testing.T, lease, rounds int) (address string, calls *[]st
 
 func TestWhoWaitsForARequestRenewsItsLeaseMeanwhile(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	for _, c := range []struct {
-		name          string
+	for name, c := range map[string]struct {
 		lease, rounds int
 		flags         []string
 		want          []string
 	}{
-		{"at a third of a short lease", 60, 3, []string{"--cpus", "1", "--lease", "1m"},
-			[]string{"PUT x ", "GET x wait=20s", "POST renew ", "GET x wait=20s", "POST renew ", "GET x wait=20s"}},
-		{"at a third of a long one, in answers of a minute", 450, 4, []string{"--cpus", "1", "--lease", "450s"},
-			[]string{"PUT x ", "GET x wait=60s", "GET x wait=60s", "GET x wait=30s", "POST renew ", "GET x wait=60s"}},
-		{"one that was just renewed", 60, 2, []string{"--renew"}, []string{"POST renew ", "GET x wait=20s", "POST renew ", "GET x wait=20s"}},
-		{"not one that is only looked at", 60, 3, nil, []string{"GET x ", "GET x wait=60s", "GET x wait=60s"}},
-		{"not one without a lease", 0, 2, []string{"--cpus", "1", "--hold"}, []string{"PUT x ", "GET x wait=60s", "GET x wait=60s"}},
+		"at a third of the lease":        {3, 1, []string{"--bundle", `{"CPU": 1}`, "--lease", "3s"}, []string{"PUT x", "PUT x"}},
+		"not before":                     {60, 1, []string{"--bundle", `{"CPU": 1}`, "--lease", "1m"}, []string{"PUT x", "GET x"}},
+		"not one that is only looked at": {3, 1, nil, []string{"GET x", "GET x"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			address, calls := waitingServer(t, c.lease, c.rounds)
 			argv := append([]string{"autoscaler", "request", "ml/llm", "--server", address, "--id", "x", "--wait", "10m"}, c.flags...)
 			code, _, errOut := command(t, "", argv...)

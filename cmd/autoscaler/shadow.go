@@ -1,11 +1,8 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/spf13/cobra"
 
-	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
 )
@@ -35,13 +32,5 @@ func (f *showFlags) shadow(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	var cluster apiv1.Cluster
-	if len(compared.Groups) == 0 && !slices.Contains([]string{"json", "yaml"}, f.output) {
-		if cluster, err = api.Status(cmd.Context(), key); err != nil {
-			return err
-		}
-	}
-	write := printer.WriterOf(f.output, printer.LookOf(cmd.OutOrStdout(), f.output),
-		func(p *printer.Page, compared apiv1.ShadowComparison) { printer.WriteShadow(p, compared, cluster) })
-	return write(cmd.OutOrStdout(), compared)
+	return printer.Write(cmd.OutOrStdout(), f.output, compared, printer.WriteShadow)
 }

@@ -47,10 +47,6 @@ func newStatusCommand() *cobra.Command {
 }
 
 func statusOfFleet(f *showFlags, cmd *cobra.Command) error {
-	as := printer.LookOf(cmd.OutOrStdout(), f.output)
-	write := printer.WriterOf(f.output, as, func(p *printer.Page, list apiv1.ClusterList) {
-		printer.WriteFleet(p, f.server.Namespace, list)
-	})
 	api, err := f.server.Client()
 	if err != nil {
 		return err
@@ -59,11 +55,11 @@ func statusOfFleet(f *showFlags, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return write(cmd.OutOrStdout(), apiv1.ClusterList{Items: apiv1.List(clusters)})
+	list := apiv1.ClusterList{Items: apiv1.List(clusters)}
+	return printer.Write(cmd.OutOrStdout(), f.output, list, printer.WriteFleet)
 }
 
 func statusOfCluster(f *showFlags, cmd *cobra.Command, argument string) error {
-	write := printer.WriterOf(f.output, printer.LookOf(cmd.OutOrStdout(), f.output), printer.WriteCluster)
 	key, api, err := f.server.Target(argument)
 	if err != nil {
 		return err
@@ -72,7 +68,7 @@ func statusOfCluster(f *showFlags, cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	return write(cmd.OutOrStdout(), cluster)
+	return printer.Write(cmd.OutOrStdout(), f.output, cluster, printer.WriteCluster)
 }
 
 // noteStaleness writes a note to standard error if Ray's state cannot be read: an answer about a request or about

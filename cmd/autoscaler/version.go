@@ -17,7 +17,7 @@ func newVersionCommand() *cobra.Command {
 		Args:    cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text := func(p *printer.Page, b api.Build) { p.Line("", b.String()) }
-			return printer.WriterOf(output, printer.Look{}, text)(cmd.OutOrStdout(), api.ThisBuild())
+			return printer.Write(cmd.OutOrStdout(), output, api.ThisBuild(), text)
 		},
 	}
 	cli.Output(cmd.Flags(), &output, cli.Outputs...)

@@ -7,7 +7,7 @@
 It runs in any pod of the Kubernetes cluster whose ServiceAccount may `request` on the RayCluster. HELIOSTAT_SERVER is the
 address of Heliostat, HELIOSTAT_CA the authority of its certificate. KubeRay sets RAY_CLUSTER_NAME.
 """
-import contextlib, json, os, pathlib, ssl, threading, urllib.error, urllib.request
+import contextlib, json, os, pathlib, ssl, threading, time, urllib.error, urllib.request
 
 ACCOUNT = pathlib.Path(os.environ.get("HELIOSTAT_ACCOUNT", "/var/run/secrets/kubernetes.io/serviceaccount"))
 SERVER = os.environ.get("HELIOSTAT_SERVER", "https://heliostat.heliostat.svc:8090")
@@ -30,17 +30,20 @@ def call(method, path, body=None):
 def hold(name, bundles, lease=120, wait=60, **more):
     """Requests bundles in this ServiceAccount's name, waits up to wait seconds for them, and renews the lease until the block ends."""
     path, done = f"/request_resources/{name}", threading.Event()
-    call("PUT", path, {"bundles": bundles, "leaseSeconds": lease, **more})
+    body, end = {"bundles": bundles, "leaseSeconds": lease, **more}, time.monotonic() + wait
+    call("PUT", path, body)
 
     def renew():
         while not done.wait(lease / 3):
             with contextlib.suppress(OSError):  # the next try comes long before the lease is over
-                call("POST", path + "/renew")
+                call("PUT", path, body)
 
     heart = threading.Thread(target=renew, daemon=True)
     heart.start()
     try:
-        yield call("GET", f"{path}?wait={wait}s")
+        while (request := call("GET", path))["state"] == "Waiting" and time.monotonic() < end:
+            time.sleep(1)
+        yield request
     finally:
         done.set()
         heart.join()

@@ -64,9 +64,6 @@ type ServerInterface interface {
 	// GetHistory Export the input of a past decision
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history/{id})
 	GetHistory(c *gin.Context, namespace Namespace, name Name, id DecisionID)
-	// GetHistoryPlan Show a past plan
-	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/history/{id}/plan)
-	GetHistoryPlan(c *gin.Context, namespace Namespace, name Name, id DecisionID)
 	// UnmanageCluster Let Heliostat plan for the RayCluster without scaling it
 	// (DELETE /v1/namespaces/{namespace}/rayclusters/{name}/manage)
 	UnmanageCluster(c *gin.Context, namespace Namespace, name Name)
@@ -90,13 +87,10 @@ type ServerInterface interface {
 	DeleteRequest(c *gin.Context, namespace Namespace, name Name, id RequestID)
 	// GetRequest Show a request and its state
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
-	GetRequest(c *gin.Context, namespace Namespace, name Name, id RequestID, params GetRequestParams)
+	GetRequest(c *gin.Context, namespace Namespace, name Name, id RequestID)
 	// KeepRequest Create or replace a request
 	// (PUT /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id})
 	KeepRequest(c *gin.Context, namespace Namespace, name Name, id RequestID)
-	// RenewRequest Renew the lease of a request
-	// (POST /v1/namespaces/{namespace}/rayclusters/{name}/request_resources/{id}/renew)
-	RenewRequest(c *gin.Context, namespace Namespace, name Name, id RequestID)
 	// ListClusterRequests List the requests of a RayCluster
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/requests)
 	ListClusterRequests(c *gin.Context, namespace Namespace, name Name)
@@ -114,7 +108,7 @@ type ServerInterface interface {
 	ListClusters(c *gin.Context)
 	// ListRequests List the requests of all RayClusters
 	// (GET /v1/requests)
-	ListRequests(c *gin.Context, params ListRequestsParams)
+	ListRequests(c *gin.Context)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -643,49 +637,6 @@ func (siw *ServerInterfaceWrapper) GetHistory(c *gin.Context) {
 	siw.Handler.GetHistory(c, namespace, name, id)
 }
 
-// GetHistoryPlan operation middleware
-func (siw *ServerInterfaceWrapper) GetHistoryPlan(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "namespace" -------------
-	var namespace Namespace
-
-	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "name" -------------
-	var name Name
-
-	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "id" -------------
-	var id DecisionID
-
-	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.GetHistoryPlan(c, namespace, name, id)
-}
-
 // UnmanageCluster operation middleware
 func (siw *ServerInterfaceWrapper) UnmanageCluster(c *gin.Context) {
 
@@ -966,17 +917,6 @@ func (siw *ServerInterfaceWrapper) GetRequest(c *gin.Context) {
 		return
 	}
 
-	// Parameter object where we will unmarshal all parameters from the context
-	var params GetRequestParams
-
-	// ------------- Optional query parameter "wait" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "wait", c.Request.URL.Query(), &params.Wait, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter wait: %w", err), http.StatusBadRequest)
-		return
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -984,7 +924,7 @@ func (siw *ServerInterfaceWrapper) GetRequest(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.GetRequest(c, namespace, name, id, params)
+	siw.Handler.GetRequest(c, namespace, name, id)
 }
 
 // KeepRequest operation middleware
@@ -1028,49 +968,6 @@ func (siw *ServerInterfaceWrapper) KeepRequest(c *gin.Context) {
 	}
 
 	siw.Handler.KeepRequest(c, namespace, name, id)
-}
-
-// RenewRequest operation middleware
-func (siw *ServerInterfaceWrapper) RenewRequest(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "namespace" -------------
-	var namespace Namespace
-
-	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "name" -------------
-	var name Name
-
-	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "id" -------------
-	var id RequestID
-
-	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.RenewRequest(c, namespace, name, id)
 }
 
 // ListClusterRequests operation middleware
@@ -1204,36 +1101,6 @@ func (siw *ServerInterfaceWrapper) ListClusters(c *gin.Context) {
 // ListRequests operation middleware
 func (siw *ServerInterfaceWrapper) ListRequests(c *gin.Context) {
 
-	var err error
-	_ = err
-
-	// Parameter object where we will unmarshal all parameters from the context
-	var params ListRequestsParams
-
-	// ------------- Optional query parameter "namespace" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", c.Request.URL.Query(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Optional query parameter "owner" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Optional query parameter "state" -------------
-
-	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", c.Request.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter state: %w", err), http.StatusBadRequest)
-		return
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1241,7 +1108,7 @@ func (siw *ServerInterfaceWrapper) ListRequests(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.ListRequests(c, params)
+	siw.Handler.ListRequests(c)
 }
 
 // GinServerOptions provides options for the Gin server.
@@ -1283,7 +1150,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.DeleteRequest)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.GetRequest)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.KeepRequest)
-	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id/renew", wrapper.RenewRequest)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.UnmanageCluster)
 	router.PUT(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/manage", wrapper.ManageCluster)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/freeze", wrapper.UnfreezeCluster)
@@ -1296,7 +1162,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/shadow", wrapper.GetShadow)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history", wrapper.ListHistory)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id", wrapper.GetHistory)
-	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id/plan", wrapper.GetHistoryPlan)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/events", wrapper.FollowCluster)
 	router.GET(options.BaseURL+"/v1/costs", wrapper.ListCosts)
 	router.GET(options.BaseURL+"/v1/nodepools", wrapper.ListNodepools)

@@ -106,23 +106,11 @@ func (s *server) ListHistory(c *gin.Context, namespace apiv1.Namespace, name api
 	})
 }
 
-// GetHistory serves GET …/rayclusters/{name}/history/{id}.
-func (s *server) GetHistory(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.DecisionID) {
-	s.writePast(c, namespace, name, id, func(snapshot, _ json.RawMessage) json.RawMessage { return snapshot })
-}
-
-// GetHistoryPlan serves GET …/rayclusters/{name}/history/{id}/plan.
-func (s *server) GetHistoryPlan(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.DecisionID) {
-	s.writePast(c, namespace, name, id, func(_, plan json.RawMessage) json.RawMessage { return plan })
-}
-
 // decisionPattern is the ID of a decision; api/openapi.yaml repeats it.
 var decisionPattern = regexp.MustCompile(`^[0-9]{1,19}$`)
 
-// writePast answers with one part of a past decision.
-func (s *server) writePast(
-	c *gin.Context, namespace, name, id string, part func(snapshot, plan json.RawMessage) json.RawMessage,
-) {
+// GetHistory serves GET …/rayclusters/{name}/history/{id}.
+func (s *server) GetHistory(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.DecisionID) {
 	if !decisionPattern.MatchString(id) {
 		s.answers.Fail(c, invalidField("id", shorten(id), "the ID of a decision, a number"))
 		return
@@ -133,21 +121,15 @@ func (s *server) writePast(
 		return
 	}
 	known := false
-	var snapshot, plan json.RawMessage
+	var snapshot json.RawMessage
 	if s.History != nil {
-		snapshot, plan, known, err = s.History.Past(view.Cluster, id)
+		snapshot, _, known, err = s.History.Past(view.Cluster, id)
 	}
-	switch {
-	case err != nil:
-		s.answers.Fail(c, err)
-	case !known:
-		s.fail(
-			c, kindUnknownDecision,
-			fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Cluster, id),
-		)
-	default:
-		s.answers.JSON(c, http.StatusOK, part(snapshot, plan))
+	if err == nil && !known {
+		detail := fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Cluster, id)
+		err = &problem{Kind: kindUnknownDecision, Detail: detail}
 	}
+	s.answer(c, snapshot, err)
 }
 
 // PlanCluster serves POST …/rayclusters/{name}/plan. It plans on a copy of the last snapshot and stores nothing.

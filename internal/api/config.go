@@ -126,7 +126,7 @@ type Requests interface {
 	Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error
 }
 
-// OwnedRequests stores requests with owners. Put, Renew and Delete call may with the stored request (nil if there is
+// OwnedRequests stores requests with owners. Put and Delete call may with the stored request (nil if there is
 // none) right before they write, and return its error. All methods return the errors of package nodepool:
 // ErrNoRequests, ErrGone, ErrNoRequest, ErrRequestElsewhere, ErrRequestRefused and ErrConflict.
 type OwnedRequests interface {
@@ -134,16 +134,11 @@ type OwnedRequests interface {
 	All(namespace string) ([]nodepool.OwnedRequest, error)
 	List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error)
 	Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error)
-	// Put creates or replaces a request, and reports which.
+	// Put creates or replaces a request, which renews its lease, and reports which.
 	Put(
 		ctx context.Context, wanted nodepool.OwnedRequest, may Permit,
 	) (stored nodepool.OwnedRequest, created bool, err error)
-	Renew(
-		ctx context.Context, key nodepool.ClusterKey, id string, now time.Time, may Permit,
-	) (nodepool.OwnedRequest, error)
 	Delete(ctx context.Context, key nodepool.ClusterKey, id string, may Permit) error
-	// Changes returns a channel that is closed when the request changes or is deleted; nil if there is no such request.
-	Changes(key nodepool.ClusterKey, id string) <-chan struct{}
 }
 
 // Permit returns an error if a write to the stored request is not allowed. stored is nil if there is none.

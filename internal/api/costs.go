@@ -25,7 +25,9 @@ func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
 	}
 	now := s.Now()
 	rows := s.Costs.Rows(now)
-	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return !matches(params.Namespace, r.Cluster.Namespace) })
+	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool {
+		return params.Namespace != "" && r.Cluster.Namespace != params.Namespace
+	})
 	rows, err := visible(s, c, rows, func(r ledger.Row) string { return r.Cluster.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)

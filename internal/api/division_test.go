@@ -61,7 +61,7 @@ func newDividedWith(t *testing.T, change func(i int, c *Config)) *divided {
 	names := [2]string{"zeta", "alpha"}
 	for i, name := range names {
 		d.divisions[i] = &fakeDivision{own: map[string]bool{name: true}, owners: map[string]string{}}
-		d.hubs[i] = NewHub(HubConfig{Interval: -1})
+		d.hubs[i] = NewHub()
 		view := busy()
 		view.Cluster.Name, view.Shard = name, "heliostat-"+name
 		d.servers[i] = serving(t, func(c *Config) {
@@ -117,7 +117,7 @@ func TestAShardNeverAnswersWithAPartOfTheList(t *testing.T) {
 		f := &fakeDivision{own: map[string]bool{}, others: d.divisions[0].others}
 		test.change(f)
 		server := serving(t, func(c *Config) {
-			c.Division, c.Hub, c.Leadership = f, NewHub(HubConfig{}), &fakeLeadership{leads: true}
+			c.Division, c.Hub, c.Leadership = f, NewHub(), &fakeLeadership{leads: true}
 		})
 		for _, path := range []string{"/v1/rayclusters"} {
 			response, text := ask(t, server, http.MethodGet, path, "")
@@ -160,7 +160,7 @@ func TestFewListsAreGatheredAtOnce(t *testing.T) {
 	t.Cleanup(other.Close)
 	server := serving(t, func(c *Config) {
 		c.Division = &fakeDivision{own: map[string]bool{}, others: []string{hostOf(other)}}
-		c.Hub, c.Leadership = NewHub(HubConfig{}), &fakeLeadership{leads: true}
+		c.Hub, c.Leadership = NewHub(), &fakeLeadership{leads: true}
 		c.Bounds = func(of func() map[string]float64) { used = of }
 	})
 	want := map[string]float64{"calls": 0, "lists": 0, "plans": 0}

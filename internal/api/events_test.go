@@ -16,86 +16,11 @@ import (
 
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestAnotherShapeOfADemandIsAChange(t *testing.T) {
-	of := func(change func(*planner.DemandSummary)) uint64 {
-		view := busy()
-		view.Plan.Summary = slices.Clone(view.Plan.Summary)
-		view.Plan.Summary = append(view.Plan.Summary, planner.DemandSummary{Kind: "request", Resources: raydemand.Bundle{raydemand.CPU: raydemand.One}, Asked: 1, Served: 1})
-		change(&view.Plan.Summary[len(view.Plan.Summary)-1])
-		return stateOf(view, busyNoon).planSum
-	}
-	same := of(func(*planner.DemandSummary) {})
-	if same != of(func(*planner.DemandSummary) {}) {
-		t.Fatal("the same plan has two sums")
-	}
-	zone, err := raydemand.ParseSelector(map[string]string{"zone": "us-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(*planner.DemandSummary){
-		"another amount":    func(d *planner.DemandSummary) { d.Resources = raydemand.Bundle{raydemand.CPU: raydemand.One + 1} },
-		"another label":     func(d *planner.DemandSummary) { d.Selectors = []raydemand.Selector{zone} },
-		"another slice":     func(d *planner.DemandSummary) { d.Slice = &raydemand.SliceRequirement{Memory: 1 << 30} },
-		"another kind":      func(d *planner.DemandSummary) { d.Kind = "requestResources" },
-		"over REST":         func(d *planner.DemandSummary) { d.OverREST = true },
-		"a placement group": func(d *planner.DemandSummary) { d.Gang = &raydemand.Gang{ID: "3f2a"} },
-	} {
-		if of(change) == same {
-			t.Errorf("%s is not a change", name)
-		}
-	}
-}
-
-func TestAnotherStateOfARequestIsAChange(t *testing.T) {
-	of := func(change func(*View)) uint64 {
-		view := busy()
-		view.Kube.Owned = []nodepool.OwnedRequest{{Owned: raydemand.Owned{ID: "train-7", Owner: "ann"}, LeaseSeconds: 60, RenewedAt: busyNoon, Status: nodepool.OwnedStatus{State: raydemand.RequestWaiting}}}
-		view.Plan.Requests = []planner.RequestPlan{{ID: "train-7", Owner: "ann", State: raydemand.RequestWaiting}}
-		change(&view)
-		return stateOf(view, busyNoon).planSum
-	}
-	same := of(func(*View) {})
-	for name, change := range map[string]func(*View){
-		"the plan":          func(v *View) { v.Plan.Requests[0].State = raydemand.RequestSatisfied },
-		"the stored status": func(v *View) { v.Kube.Owned[0].Status.State = raydemand.RequestSatisfied },
-		"the reason":        func(v *View) { v.Kube.Owned[0].Status.Code = planner.Capped },
-		"the pods":          func(v *View) { v.Kube.Owned[0].Status.Pods = []string{"a"} },
-		"another priority":  func(v *View) { v.Kube.Owned[0].Priority = 5 },
-		"no request":        func(v *View) { v.Kube.Owned, v.Plan.Requests = nil, nil },
-	} {
-		if of(change) == same {
-			t.Errorf("%s is not a change", name)
-		}
-	}
-	if of(func(v *View) { v.Kube.Owned[0].RenewedAt = busyNoon.Add(time.Minute) }) != same {
-		t.Error("a renewed lease is a change")
-	}
-}
-
-// Ages, and sentences with seconds in them, differ after every decision.
-func TestTheSameDecisionASecondLaterIsNotAChange(t *testing.T) {
-	fleet, sent := &movingFleet{}, sentEvents{}
-	fleet.set(busy())
-	if events := sent.changes(fleet, busyKey); len(events) != 3 {
-		t.Errorf("the first decision has %d events", len(events))
-	}
-	later := busy()
-	later.At, later.Read = busyNoon, addon.ReadAt(busyNoon)
-	later.Plan.Groups = slices.Clone(later.Plan.Groups)
-	later.Plan.Groups[0].Reasons = []planner.Reason{{Code: planner.Capped, Message: "the same, one second later"}}
-	fleet.set(later)
-	if events := sent.changes(fleet, busyKey); len(events) != 0 {
-		t.Errorf("%d events: %s", len(events), events[0])
-	}
-}
-
 func TestTheHubRefusesTooManyStreams(t *testing.T) {
-	h := NewHub(HubConfig{})
+	h := NewHub()
 	for range maxSubscribers {
 		if _, err := h.add(busyKey); err != nil {
 			t.Fatal(err)
@@ -108,7 +33,7 @@ func TestTheHubRefusesTooManyStreams(t *testing.T) {
 
 func TestAStreamEndsIfItsReaderStopsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHub(HubConfig{})
+		h := NewHub()
 		h.SetFleet(fakeFleet{busyKey: busy()})
 		network := servingInMemory(t, func(w http.ResponseWriter, r *http.Request) {
 			_ = h.FollowCluster(w, r, busyKey, func() error { return nil })
@@ -153,10 +78,11 @@ func openStream(t *testing.T, server *httptest.Server) io.Reader {
 
 // streaming starts a server with a fleet of one cluster and a hub without pauses, and returns the first events of a
 // stream and a function that reads the next one; its kind is "" when the stream has ended.
-func streaming(t *testing.T, config HubConfig) (fleet *movingFleet, hub *Hub, next func() event) {
+func streaming(t *testing.T, change func(*Hub)) (fleet *movingFleet, hub *Hub, next func() event) {
 	t.Helper()
-	config.Interval = -1
-	fleet, hub = &movingFleet{}, NewHub(config)
+	fleet, hub = &movingFleet{}, NewHub()
+	hub.pause = 0
+	change(hub)
 	fleet.set(busy())
 	server := serving(t, func(c *Config) { c.Fleet, c.Hub = fleet, hub })
 	t.Cleanup(hub.Close)
@@ -174,8 +100,8 @@ func streaming(t *testing.T, config HubConfig) (fleet *movingFleet, hub *Hub, ne
 	}
 }
 
-func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
-	fleet, hub, next := streaming(t, HubConfig{})
+func TestAStreamSendsTheStateAndThenEachDecision(t *testing.T) {
+	fleet, hub, next := streaming(t, func(*Hub) {})
 	kinds := func(want ...string) {
 		t.Helper()
 		for _, kind := range want {
@@ -184,22 +110,21 @@ func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
 			}
 		}
 	}
-	kinds("status", "demand", "plan")
+	kinds("status")
 	grown := busy()
 	grown.Plan.Groups = slices.Clone(grown.Plan.Groups)
 	grown.Plan.Groups[1].Desired = 3
 	fleet.set(grown)
 	hub.Changed(llm)
-	kinds("status", "plan")
+	kinds("status")
 	fleet.set(View{Decision: &addon.Decision{}})
-	hub.Changed(llm)
 	hub.Changed(llm)
 	if got := next(); got.kind != "gone" || got.data != `{"name":"llm","namespace":"ml"}` {
 		t.Errorf("of a deleted cluster: %+v", got)
 	}
 	fleet.set(grown)
 	hub.Changed(llm)
-	kinds("status", "demand", "plan")
+	kinds("status")
 	hub.Changed(nodepool.ClusterKey{Namespace: "ml", Name: "other"})
 	hub.Moved(llm)
 	if got := next(); got.kind != "end" || !strings.Contains(got.data, "ml/llm has moved to another replica") {
@@ -211,7 +136,7 @@ func TestAStreamSendsTheStateAndThenChanges(t *testing.T) {
 func TestAStreamHasNoWriteTimeout(t *testing.T) {
 	const beats = 2 * int(writeTimeout/(15*time.Second))
 	bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
-		hub := NewHub(HubConfig{})
+		hub := NewHub()
 		w := wiredServer(t, func(c *Config) { c.Fleet, c.Hub, c.TLS = fakeFleet{llm: busy()}, hub, ours })
 		response := aliceGets(t, w.Transport(t, theirs), url+llmPath+"/events")
 		if got := response.Header.Get("Content-Type"); got != "text/event-stream" || (response.ProtoMajor == 2) != (ours != nil) {
@@ -236,7 +161,7 @@ func TestAStreamHasNoWriteTimeout(t *testing.T) {
 }
 
 func TestAStreamHasAMaximumAge(t *testing.T) {
-	_, _, next := streaming(t, HubConfig{MaxAge: time.Millisecond})
+	_, _, next := streaming(t, func(h *Hub) { h.maxAge = time.Millisecond })
 	got := next()
 	for got.kind != "end" && got.kind != "" {
 		got = next()
@@ -249,7 +174,8 @@ func TestAStreamHasAMaximumAge(t *testing.T) {
 // A token may be revoked, or a right removed, while a stream is open.
 func TestAStreamEndsWithTheRightToIt(t *testing.T) {
 	var revoked atomic.Bool
-	hub := NewHub(HubConfig{Heartbeat: time.Millisecond})
+	hub := NewHub()
+	hub.heartbeat = time.Millisecond
 	t.Cleanup(hub.Close)
 	server := serving(t, func(c *Config) {
 		c.Fleet, c.Hub = fakeFleet{llm: busy()}, hub
@@ -262,7 +188,7 @@ func TestAStreamEndsWithTheRightToIt(t *testing.T) {
 }
 
 func TestTheShutdownDoesNotWaitForStreams(t *testing.T) {
-	_, hub, next := streaming(t, HubConfig{})
+	_, hub, next := streaming(t, func(*Hub) {})
 	next()
 	hub.Close()
 	got := next()

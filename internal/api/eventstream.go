@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// FollowCluster streams the events of one cluster until the caller leaves, recheck fails, or the stream is too old. An
-// error means that the stream did not begin.
+// FollowCluster sends an event with each decision about one cluster until the caller leaves, recheck fails, or the
+// stream is too old. An error means that the stream did not begin.
 func (h *Hub) FollowCluster(
 	w http.ResponseWriter, r *http.Request, key nodepool.ClusterKey, recheck func() error,
 ) error {
@@ -27,52 +28,49 @@ func (h *Hub) FollowCluster(
 	w.Header().Set("X-Accel-Buffering", "no") // proxies must not buffer events
 	w.WriteHeader(http.StatusOK)
 	out := newAnswerStream(w, streamTimeout)
-	heartbeat, age := time.NewTicker(h.Heartbeat), time.NewTimer(h.MaxAge)
+	heartbeat, age := time.NewTicker(h.heartbeat), time.NewTimer(h.maxAge)
 	defer heartbeat.Stop()
 	defer age.Stop()
-	var sent sentEvents
 	for ended := ""; ended == ""; {
-		var texts [][]byte
+		text := ": keep-alive\n\n"
 		select {
 		case <-r.Context().Done():
 			return nil
 		case <-age.C:
-			ended = fmt.Sprintf("a stream lasts %v; open a new one", h.MaxAge)
+			ended = fmt.Sprintf("a stream lasts %v; open a new one", h.maxAge)
 		case <-heartbeat.C:
 			if err := recheck(); err != nil {
 				ended = problemOf(err).Detail
-			} else {
-				texts = [][]byte{[]byte(": keep-alive\n\n")}
 			}
 		case <-s.wake:
-			texts, ended = sent.changes(h.fleet, key), h.end(s)
+			text, ended = h.state(key), h.end(s)
 		}
 		if ended != "" {
-			texts = append(texts, endEvent(ended))
+			text = eventOf("end", map[string]string{"reason": ended})
 		}
-		if out.Send(texts...) != nil {
+		if out.Send(text) != nil {
 			return nil // the caller has left, or reads too slowly
 		}
-		h.pause(r, len(texts))
+		select {
+		case <-r.Context().Done():
+		case <-time.After(h.pause):
+		}
 	}
 	return nil
 }
 
-// pause waits for further changes after some were sent.
-func (h *Hub) pause(r *http.Request, sent int) {
-	if h.Interval <= 0 || sent == 0 {
-		return
+// state returns the event about a RayCluster: its line of the list, or that it is gone.
+func (h *Hub) state(key nodepool.ClusterKey) string {
+	view, exists := h.fleet.View(key)
+	if !exists {
+		return eventOf("gone", map[string]string{"namespace": key.Namespace, "name": key.Name})
 	}
-	select {
-	case <-r.Context().Done():
-	case <-time.After(h.Interval):
-	}
+	return eventOf("status", view.Summary(time.Now()))
 }
 
-// endEvent is the last event of a stream.
-func endEvent(reason string) []byte {
-	text, _ := json.Marshal(map[string]string{"reason": reason}) // text always has an encoding
-	return []byte("event: " + apiv1.EventEnd + "\ndata: " + string(text) + "\n\n")
+func eventOf(kind string, data any) string {
+	text, _ := json.Marshal(data) // all events have an encoding
+	return fmt.Sprintf("event: %s\ndata: %s\n\n", kind, text)
 }
 
 // FollowCluster serves GET …/rayclusters/{name}/events.
@@ -103,13 +101,11 @@ func newAnswerStream(w http.ResponseWriter, timeout time.Duration) *answerStream
 	return &answerStream{writer: w, control: http.NewResponseController(w), timeout: timeout}
 }
 
-// Send writes texts and flushes them.
-func (s *answerStream) Send(texts ...[]byte) error {
+// Send writes a text and flushes it.
+func (s *answerStream) Send(text string) error {
 	err := s.Begin()
-	for _, text := range texts {
-		if err == nil {
-			_, err = s.writer.Write(text)
-		}
+	if err == nil {
+		_, err = io.WriteString(s.writer, text)
 	}
 	if err == nil {
 		err = s.control.Flush()

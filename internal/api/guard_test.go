@@ -376,13 +376,10 @@ func TestValuesOfParametersMustMatchTheContract(t *testing.T) {
 	w := newFixture(t)
 	long := strings.Repeat("ü", 254)
 	for query, want := range map[string]apiv1.FieldError{
-		"/v1/requests?owner=" + long:                        {Field: "owner", Value: shorten(long), Expected: "at most 253 characters"},
-		"/v1/requests?owner=":                               {Field: "owner", Expected: "text that is not empty"},
-		"/v1/requests?namespace=ML":                         {Field: "namespace", Value: "ML", Expected: "text that matches ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
-		"/v1/requests?namespace=" + strings.Repeat("m", 64): {Field: "namespace", Value: shorten(strings.Repeat("m", 64)), Expected: "at most 63 characters"},
-		"/v1/requests?state=Done":                           {Field: "state", Value: "Done", Expected: "one of Waiting, Satisfied, Capped, Impossible, Expired"},
-		llmPath + "/request_resources/a?wait=1h":            {Field: "wait", Value: "1h", Expected: "text that matches ^[0-9]{1,2}s?$"},
-		llmPath + "/explain?group=" + long:                  {Field: "group", Value: shorten(long), Expected: "at most 253 characters"},
+		"/v1/costs?namespace=ML":                         {Field: "namespace", Value: "ML", Expected: "text that matches ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+		"/v1/costs?namespace=" + strings.Repeat("m", 64): {Field: "namespace", Value: shorten(strings.Repeat("m", 64)), Expected: "at most 63 characters"},
+		"/v1/costs?by=pod":                               {Field: "by", Value: "pod", Expected: "one of cluster, group, owner, cause"},
+		llmPath + "/explain?group=" + long:               {Field: "group", Value: shorten(long), Expected: "at most 253 characters"},
 	} {
 		answer := w.call(http.MethodGet, query, "")
 		var p apiv1.Problem
@@ -393,7 +390,7 @@ func TestValuesOfParametersMustMatchTheContract(t *testing.T) {
 			t.Errorf("%.80s: %d, %+v, want %+v", query, answer.Code, p.Errors, want)
 		}
 	}
-	if answer := w.call(http.MethodGet, "/v1/requests?namespace=ml&state=Waiting&owner="+strings.Repeat("ü", 253), ""); answer.Code == http.StatusBadRequest {
+	if answer := w.call(http.MethodGet, "/v1/costs?namespace=ml&by=group", ""); answer.Code == http.StatusBadRequest {
 		t.Errorf("values of the contract: %s", answer.Body)
 	}
 }

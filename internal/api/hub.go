@@ -11,21 +11,15 @@ import (
 // maxSubscribers limits the streams.
 const maxSubscribers = 2000
 
-// HubConfig has the times of a hub. Zero means the default.
-type HubConfig struct {
-	// Interval is the pause between two looks at a RayCluster, which gathers changes: 250 ms by default. Negative means
-	// none.
-	Interval time.Duration
-	// Heartbeat is how often a stream checks its caller's rights again and sends a comment: every 15 s by default.
-	Heartbeat time.Duration
-	// MaxAge is how long a stream lasts: 30 minutes by default.
-	MaxAge time.Duration
-}
-
 // Hub wakes streams when there is a new decision about their RayCluster. Each stream reads the decision itself, so a
 // slow reader makes nothing pile up. A decision without streams costs one look into a map.
 type Hub struct {
-	HubConfig
+	// pause is the time between two events of a stream, which gathers decisions.
+	pause time.Duration
+	// heartbeat is how often a stream checks its caller's rights again and sends a comment; maxAge is how long it
+	// lasts.
+	heartbeat, maxAge time.Duration
+
 	fleet Fleet
 
 	mu          sync.Mutex // guards the fields below
@@ -43,13 +37,9 @@ type subscriber struct {
 }
 
 // NewHub returns a hub without streams. SetFleet must follow before its first use.
-func NewHub(config HubConfig) *Hub {
+func NewHub() *Hub {
 	return &Hub{
-		HubConfig: HubConfig{
-			Interval:  cmp.Or(config.Interval, 250*time.Millisecond),
-			Heartbeat: cmp.Or(config.Heartbeat, 15*time.Second),
-			MaxAge:    cmp.Or(config.MaxAge, 30*time.Minute),
-		},
+		pause: time.Second, heartbeat: 15 * time.Second, maxAge: 30 * time.Minute,
 		subscribers: map[nodepool.ClusterKey]map[*subscriber]bool{},
 	}
 }

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -19,9 +16,8 @@ import (
 )
 
 // ListRequests serves GET /v1/requests.
-func (s *server) ListRequests(c *gin.Context, params apiv1.ListRequestsParams) {
-	all, unavailable := s.Owned.All(string(params.Namespace))
-	all = slices.DeleteFunc(all, func(r nodepool.OwnedRequest) bool { return !matches(params.Owner, r.Owner) })
+func (s *server) ListRequests(c *gin.Context) {
+	all, unavailable := s.Owned.All("")
 	all, err := visible(s, c, all, func(r nodepool.OwnedRequest) string { return r.Cluster.Namespace })
 	if err = cmp.Or(err, unavailable); err != nil {
 		s.answers.Fail(c, err)
@@ -29,15 +25,10 @@ func (s *server) ListRequests(c *gin.Context, params apiv1.ListRequestsParams) {
 	}
 	list := apiv1.RequestList{Items: []apiv1.OwnedRequest{}}
 	for i := range all {
-		if r := &all[i]; matches(params.State, s.statusOf(r).State) {
-			list.Items = append(list.Items, s.ownedView(r))
-		}
+		list.Items = append(list.Items, s.ownedView(&all[i]))
 	}
 	s.answers.JSON(c, http.StatusOK, list)
 }
-
-// matches reports whether a value passes a filter; an empty filter passes all.
-func matches[T ~string](filter, value T) bool { return filter == "" || filter == value }
 
 // ListClusterRequests serves GET …/requests. Without a store of requests with owners it shows the plain request alone.
 func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
@@ -65,54 +56,17 @@ func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, 
 }
 
 // GetRequest serves GET …/request_resources/{id}.
-func (s *server) GetRequest(
-	c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID, params apiv1.GetRequestParams,
-) {
-	wait, err := parseWait(params.Wait)
+func (s *server) GetRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID) {
+	err := checkID(id)
+	var found nodepool.OwnedRequest
 	if err == nil {
-		err = checkID(id)
+		found, err = s.Owned.Get(nodepool.ClusterKey{Namespace: namespace, Name: name}, id)
 	}
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	found, err := s.poll(c, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, wait)
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
 	s.writeRequest(c, http.StatusOK, &found)
-}
-
-// poll returns a request as soon as its state is not waiting, or when the time is over.
-func (s *server) poll(
-	c *gin.Context, key nodepool.ClusterKey, id string, wait time.Duration,
-) (nodepool.OwnedRequest, error) {
-	if wait > 0 {
-		// The answer may come later than the deadline of other answers.
-		deadline := time.Now().Add(wait + writeTimeout)
-		err := http.NewResponseController(c.Writer).SetWriteDeadline(deadline)
-		if err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return nodepool.OwnedRequest{}, fmt.Errorf("waiting for request %s of %s: %w", id, key, err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), wait)
-	defer cancel()
-	if found, err := s.Owned.Get(key, id); err != nil || wait == 0 {
-		return found, err
-	}
-	for {
-		changes := s.Owned.Changes(key, id) // before Get, so that no change in between is lost
-		found, err := s.Owned.Get(key, id)
-		if err != nil || s.statusOf(&found).State != raydemand.RequestWaiting {
-			return found, err
-		}
-		select {
-		case <-ctx.Done():
-			return found, c.Request.Context().Err() // nil if only the time to wait is over
-		case <-changes:
-		}
-	}
 }
 
 func checkID(id string) error {
@@ -185,20 +139,4 @@ func (s *server) plainView(key nodepool.ClusterKey, requests []raydemand.Request
 		}
 	}
 	return view
-}
-
-// maxWait is how long a long poll lasts at most.
-const maxWait = time.Minute
-
-// parseWait reads the duration of a long poll, such as 30s. Empty means none.
-func parseWait(text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	seconds, err := strconv.ParseUint(strings.TrimSuffix(text, "s"), 10, 8)
-	if wait := time.Duration(seconds) * time.Second; err == nil && wait <= maxWait {
-		return wait, nil
-	}
-	expected := "seconds such as 30s, at most 60s"
-	return 0, invalidField("wait", shorten(text), expected)
 }

@@ -26,13 +26,10 @@ import (
 type fakeOwned struct {
 	kept    map[string]nodepool.OwnedRequest
 	version int
-	changes chan struct{}
-	// onGet runs before each Get.
-	onGet func()
 }
 
 func newFakeOwned() *fakeOwned {
-	return &fakeOwned{kept: map[string]nodepool.OwnedRequest{}, changes: make(chan struct{})}
+	return &fakeOwned{kept: map[string]nodepool.OwnedRequest{}}
 }
 
 func (f *fakeOwned) All(string) ([]nodepool.OwnedRequest, error) { return f.List(llm) }
@@ -54,9 +51,6 @@ func (f *fakeOwned) known(key nodepool.ClusterKey) error {
 }
 
 func (f *fakeOwned) Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, error) {
-	if f.onGet != nil {
-		f.onGet()
-	}
 	r, there := f.kept[id]
 	if !there || key != llm {
 		return r, fmt.Errorf("%w: %s for %s", nodepool.ErrNoRequest, id, key)
@@ -71,8 +65,6 @@ func (f *fakeOwned) keep(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 		r.UID = "uid-" + r.ResourceVersion
 	}
 	f.kept[r.ID] = r
-	close(f.changes)
-	f.changes = make(chan struct{})
 	return r
 }
 
@@ -90,18 +82,6 @@ func (f *fakeOwned) Put(_ context.Context, wanted nodepool.OwnedRequest, may fun
 	return f.keep(wanted), !there, f.known(wanted.Cluster)
 }
 
-func (f *fakeOwned) Renew(_ context.Context, key nodepool.ClusterKey, id string, now time.Time, may func(*nodepool.OwnedRequest) error) (nodepool.OwnedRequest, error) {
-	known, err := f.Get(key, id)
-	if err == nil {
-		err = may(&known)
-	}
-	if err != nil {
-		return known, err
-	}
-	known.RenewedAt = now
-	return f.keep(known), nil
-}
-
 func (f *fakeOwned) Delete(_ context.Context, key nodepool.ClusterKey, id string, may func(*nodepool.OwnedRequest) error) error {
 	known, err := f.Get(key, id)
 	if err == nil {
@@ -112,8 +92,6 @@ func (f *fakeOwned) Delete(_ context.Context, key nodepool.ClusterKey, id string
 	}
 	return err
 }
-
-func (f *fakeOwned) Changes(nodepool.ClusterKey, string) <-chan struct{} { return f.changes }
 
 // ownedFixture is a server with a store of owned requests. alice and bob may request; root may also patch.
 func ownedFixture(t *testing.T) (*fixture, *fakeOwned) {
@@ -158,23 +136,17 @@ func TestTheLifeOfARequest(t *testing.T) {
 		{"alice", "PUT", path, oneGPU, nil, 201, "OwnedRequest", `"owner":"alice"`},
 		{"alice", "PUT", path, oneGPU, nil, 200, "OwnedRequest", `"expiresAt":"2026-03-01T12:01:00Z"`},
 		{"bob", "PUT", path, oneGPU, nil, 403, "Problem", `request train belongs to \"alice\"`},
-		{"bob", "POST", path + "/renew", "", nil, 403, "Problem", "forbidden"},
 		{"bob", "DELETE", path, "", nil, 403, "Problem", "forbidden"},
 		{"root", "PUT", path, oneGPU, nil, 200, "OwnedRequest", `"owner":"alice"`},
-		{"alice", "POST", path + "/renew", "", nil, 200, "OwnedRequest", `"renewedAt":"2026-03-01T12:00:00Z"`},
 		{"bob", "GET", path, "", nil, 200, "OwnedRequest", `"code":"not_looked_at"`},
-		{"bob", "GET", path + "?wait=61s", "", nil, 400, "Problem", "wait"},
 		{"bob", "GET", llmPath + "/requests", "", nil, 200, "RequestList", `"id":"train"`},
-		{"bob", "GET", "/v1/requests?owner=alice&state=Waiting&namespace=ml", "", nil, 200, "RequestList", `"id":"train"`},
-		{"bob", "GET", "/v1/requests?owner=bob", "", nil, 200, "RequestList", `{"items":[]}`},
-		{"bob", "GET", "/v1/requests?state=None", "", nil, 400, "Problem", "one of Waiting"},
+		{"bob", "GET", "/v1/requests", "", nil, 200, "RequestList", `"id":"train"`},
 		{"alice", "DELETE", path, "", nil, 204, "", ""},
 		{"alice", "DELETE", path, "", nil, 404, "Problem", "unknown-request"},
 		{"alice", "PUT", llmPath + "/request_resources/Bad_ID", oneGPU, nil, 400, "Problem", "a DNS name of at most 63 characters"},
 		{"alice", "PUT", path, oneGPU, []string{"Content-Type", "text/plain"}, 415, "Problem", "media-type"},
 		{"alice", "PUT", path, oneGPU, []string{"If-None-Match", "*"}, 400, "Problem", `header If-None-Match is \"*\"`},
 		{"alice", "DELETE", path, "", []string{"If-Match", "a"}, 400, "Problem", `header If-Match is \"a\"`},
-		{"alice", "POST", path + "/renew", "", []string{"If-Match", "a"}, 400, "Problem", "header If-Match"},
 	} {
 		answer := w.by(step.caller, step.method, step.path, step.body, step.headers...)
 		text := answer.Body.String()
@@ -262,25 +234,6 @@ func TestEachBadFieldOfARequestIsNamed(t *testing.T) {
 	}
 }
 
-func TestALongPollReturnsWhenTheRequestIsNotWaiting(t *testing.T) {
-	w, owned := ownedFixture(t)
-	w.by("alice", "PUT", llmPath+"/request_resources/train", oneGPU)
-	gets := 0
-	owned.onGet = func() {
-		if gets++; gets == 3 { // after the first Get found it, and the second found it waiting
-			r := owned.kept["train"]
-			r.Status = nodepool.OwnedStatus{State: raydemand.RequestSatisfied, ObservedRequest: r.Fingerprint(), Groups: []nodepool.OwnedGroup{{Name: "gpu", Pods: 2}}}
-			owned.kept["train"] = r
-		} else if gets == 2 {
-			close(owned.changes)
-		}
-	}
-	answer := w.by("bob", "GET", llmPath+"/request_resources/train?wait=60", "")
-	if text := answer.Body.String(); gets != 3 || !strings.Contains(text, `"state":"Satisfied"`) || !strings.Contains(text, `"groups":[{"name":"gpu","pods":2}]`) {
-		t.Errorf("after %d looks: %s", gets, text)
-	}
-}
-
 func TestTheStatusOfAnotherSpecIsIgnored(t *testing.T) {
 	w, owned := ownedFixture(t)
 	w.by("alice", "PUT", llmPath+"/request_resources/train", oneGPU)
@@ -354,19 +307,17 @@ func TestExpiredRequestsDoNotCountAsActive(t *testing.T) {
 	const body = `{"leaseSeconds": 60, "bundles": [{"resources": {"CPU": 1}}]}`
 	anonymous := func(int) string { return "anonymous" }
 	for name, c := range map[string]struct {
-		over, held   int
-		owner        func(i int) string
-		method, path string
-		status       int
+		over, held int
+		owner      func(i int) string
+		id         string
+		status     int
 	}{
-		"a new one beside many that are over":         {maxActiveOfOwner, 0, anonymous, http.MethodPut, "new", http.StatusCreated},
-		"of a namespace":                              {nodepool.MaxRequests, 0, func(i int) string { return fmt.Sprint(i) }, http.MethodPut, "new", http.StatusCreated},
-		"one more of an owner than is kept":           {maxStoredOfOwner, 0, anonymous, http.MethodPut, "new", http.StatusConflict},
-		"one that is over is asked for again":         {maxStoredOfOwner, 0, anonymous, http.MethodPut, "over-0", http.StatusOK},
-		"one that is over is renewed":                 {maxStoredOfOwner, 0, anonymous, http.MethodPost, "over-0/renew", http.StatusOK},
-		"one too many is asked for again":             {1, maxActiveOfOwner, anonymous, http.MethodPut, "over-0", http.StatusConflict},
-		"one too many is renewed":                     {1, maxActiveOfOwner, anonymous, http.MethodPost, "over-0/renew", http.StatusConflict},
-		"one that holds is renewed where no more may": {0, maxActiveOfOwner, anonymous, http.MethodPost, "held-0/renew", http.StatusOK},
+		"a new one beside many that are over":         {maxActiveOfOwner, 0, anonymous, "new", http.StatusCreated},
+		"of a namespace":                              {nodepool.MaxRequests, 0, func(i int) string { return fmt.Sprint(i) }, "new", http.StatusCreated},
+		"one more of an owner than is kept":           {maxStoredOfOwner, 0, anonymous, "new", http.StatusConflict},
+		"one that is over is asked for again":         {maxStoredOfOwner, 0, anonymous, "over-0", http.StatusOK},
+		"one too many is asked for again":             {1, maxActiveOfOwner, anonymous, "over-0", http.StatusConflict},
+		"one that holds is renewed where no more may": {0, maxActiveOfOwner, anonymous, "held-0", http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			owned := newFakeOwned()
@@ -380,11 +331,7 @@ func TestExpiredRequestsDoNotCountAsActive(t *testing.T) {
 				keep(fmt.Sprintf("held-%d", i), c.owner(i), noon)
 			}
 			w := newFixture(t, func(config *Config) { config.Owned = owned })
-			sent := body
-			if c.method == http.MethodPost {
-				sent = ""
-			}
-			got := w.call(c.method, llmPath+"/request_resources/"+c.path, sent)
+			got := w.call(http.MethodPut, llmPath+"/request_resources/"+c.id, body)
 			if got.Code != c.status || c.status == http.StatusConflict && readAnswer[apiv1.Problem](t, got).Type != problemBase+"too-many-requests-kept" {
 				t.Errorf("answer %d %s, want %d", got.Code, got.Body, c.status)
 			}

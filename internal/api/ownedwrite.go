@@ -95,25 +95,6 @@ func (s *server) DeleteRequest(c *gin.Context, namespace apiv1.Namespace, name a
 	c.Status(http.StatusNoContent)
 }
 
-// RenewRequest serves POST …/request_resources/{id}/renew.
-func (s *server) RenewRequest(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name, id apiv1.RequestID) {
-	err := checkWrite(c, id)
-	var renewed nodepool.OwnedRequest
-	if err == nil {
-		ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
-		defer cancel()
-		may := func(stored *nodepool.OwnedRequest) error {
-			return errors.Join(s.checkOwner(c, stored), s.checkRoom(stored, stored))
-		}
-		renewed, err = s.Owned.Renew(ctx, nodepool.ClusterKey{Namespace: namespace, Name: name}, id, s.Now(), may)
-	}
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	s.writeRequest(c, http.StatusOK, &renewed)
-}
-
 // checkOwner refuses a request of another owner, unless the caller may patch the RayCluster.
 func (s *server) checkOwner(c *gin.Context, stored *nodepool.OwnedRequest) error {
 	if stored == nil || stored.Owner == ownerOf(c) {

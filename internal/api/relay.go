@@ -156,15 +156,11 @@ func (r *relay) unavailable(c *gin.Context, why string) {
 func (r *relay) call(c *gin.Context, address string, text []byte, right func() bool) {
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
-	timeout := writeTimeout
-	if wait, err := parseWait(c.Query("wait")); err == nil {
-		timeout += wait // the leader refuses a bad value
-	}
-	timer := time.AfterFunc(timeout, func() { cancel(errLeaderSlow) })
+	timer := time.AfterFunc(writeTimeout, func() { cancel(errLeaderSlow) })
 	defer timer.Stop()
 	out := &relayed{ResponseWriter: c.Writer, stream: newAnswerStream(c.Writer, streamTimeout)}
 	go r.watchLeader(ctx, right, &out.streams, cancel)
-	if err := out.stream.SetDeadline(time.Now().Add(timeout + writeTimeout/3)); err != nil {
+	if err := out.stream.SetDeadline(time.Now().Add(writeTimeout + writeTimeout/3)); err != nil {
 		r.answers.Fail(c, fmt.Errorf("passing a call on: %w", err))
 		return
 	}

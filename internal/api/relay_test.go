@@ -102,7 +102,7 @@ func TestACallIsPassedOnOnce(t *testing.T) {
 }
 
 func TestRelayedStreamsEndAtShutdown(t *testing.T) {
-	hub := NewHub(HubConfig{})
+	hub := NewHub()
 	leader := serving(t, func(c *Config) {
 		c.Fleet, c.Hub, c.Leadership = newFixture(t).fleet, hub, &fakeLeadership{leads: true}
 	})
@@ -177,7 +177,7 @@ func TestForbiddenCallsAreNotPassedOn(t *testing.T) {
 }
 
 func TestANewLeaderIsUnavailableUntilItKnowsAllClusters(t *testing.T) {
-	hub, leadership := NewHub(HubConfig{}), &fakeLeadership{leads: true, unsettled: true}
+	hub, leadership := NewHub(), &fakeLeadership{leads: true, unsettled: true}
 	leader := serving(t, func(c *Config) { c.Fleet, c.Hub, c.Leadership = newFixture(t).fleet, hub, leadership })
 	for _, path := range []string{"/v1/rayclusters", "/v1/namespaces/ml/rayclusters", "/v1/namespaces/ml/rayclusters/later"} {
 		response, body := ask(t, leader, http.MethodGet, path, "")
@@ -256,25 +256,9 @@ func TestACallToASlowLeaderTimesOut(t *testing.T) {
 	})
 }
 
-func TestARelayedLongPollWaitsLonger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		follower, _ := wiredBehind(t, servingInMemory(t, func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case <-time.After(writeTimeout + 20*time.Second):
-				fmt.Fprint(w, "{}")
-			case <-r.Context().Done():
-			}
-		}))
-		response := aliceGets(t, follower.Transport(t, nil), "http://127.0.0.1"+llmPath+"/request_resources/one?wait=30s")
-		if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || string(body) != "{}" {
-			t.Errorf("a long poll: %s, %s, %v", response.Status, body, err)
-		}
-	})
-}
-
 func TestRelayedStreamsEndWithTheLeader(t *testing.T) {
 	bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
-		hub := NewHub(HubConfig{})
+		hub := NewHub()
 		t.Cleanup(hub.Close)
 		leader := wiredServer(t, func(c *Config) {
 			c.Fleet, c.Hub, c.Leadership = fakeFleet{llm: busy()}, hub, &fakeLeadership{leads: true}
@@ -283,7 +267,7 @@ func TestRelayedStreamsEndWithTheLeader(t *testing.T) {
 		begun := time.Now()
 		lines := bufio.NewReader(aliceGets(t, follower.Transport(t, theirs), url+llmPath+"/events").Body)
 		first, err := lines.ReadString('\n')
-		if err != nil || !strings.HasPrefix(first, "id: ") || time.Since(begun) > 0 {
+		if err != nil || !strings.HasPrefix(first, "event: status") || time.Since(begun) > 0 {
 			t.Fatalf("after %v the stream begins with %q, %v", time.Since(begun), first, err)
 		}
 		for time.Since(begun) < 3*writeTimeout { // an ordinary answer would have ended

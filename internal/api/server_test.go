@@ -215,7 +215,6 @@ func TestUnfinishedCallsAreUnavailableAtShutdown(t *testing.T) {
 	}{
 		"Kubernetes does not answer":         {method: http.MethodPut, path: llmPath + "/request_resources/one", body: asks},
 		"the replica that decides is silent": {method: http.MethodPut, path: llmPath + "/request_resources/one", body: asks, follows: true},
-		"the request still waits":            {method: http.MethodGet, path: llmPath + "/request_resources/kept?wait=60s", body: func(*testing.T) io.Reader { return nil }},
 		"the body does not come":             {method: http.MethodPut, path: llmPath + "/request_resources/one", body: neverComes},
 	} {
 		t.Run(name, func(t *testing.T) {

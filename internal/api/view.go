@@ -39,7 +39,7 @@ func (v View) Summary(now time.Time) apiv1.ClusterSummary {
 		Namespace: v.Cluster.Namespace, Name: v.Cluster.Name, Mode: v.Mode, ModeReason: v.Why.Message,
 		Frozen: v.Kube.Freeze, Shard: v.Shard,
 		LastCycle: apiv1.Time(v.At), DataAgeSeconds: age(v.ReadAt(), now), Error: v.fault(),
-		Waiting: waiting(v.Snapshot.Demand), Unmet: len(v.unmet()),
+		Waiting: waiting(v.Snapshot.Demand), Unmet: len(apiv1.UnmetOf(v.Plan)),
 	}
 	if v.OptIn != nil && v.OptIn.Waiting != "" {
 		s.WaitingInShadow = v.OptIn.Waiting + "; " + v.OptIn.Allow
@@ -87,7 +87,7 @@ func (v View) Status(now time.Time) apiv1.Cluster {
 		},
 		Requested: apiv1.List(v.Kube.RequestResources),
 		Summary:   apiv1.List(v.Plan.Summary),
-		Unmet:     v.unmet(),
+		Unmet:     apiv1.UnmetOf(v.Plan),
 		Findings:  apiv1.List(v.Findings),
 		Decisions: v.changes(),
 	}
@@ -164,34 +164,6 @@ func (v View) count(group string) (ready, idle, starting, leaving int) {
 
 func joined(node planner.Node) bool {
 	return node.State == planner.Running || node.State == planner.Idle
-}
-
-func (v View) unmet() []apiv1.Unmet {
-	unmet := []apiv1.Unmet{}
-	for _, r := range v.Plan.InfeasibleRequests {
-		unmet = append(unmet, unmetRequest(apiv1.UnmetKindRequest, r))
-	}
-	for _, g := range v.Plan.InfeasibleGangRequests {
-		unmet = append(unmet, apiv1.Unmet{Kind: apiv1.UnmetKindGang, Count: 1, Gang: &g.Gang, Reason: g.Reason})
-	}
-	for _, r := range v.Plan.InfeasibleRequestResources {
-		unmet = append(unmet, unmetRequest(apiv1.UnmetKindRequestResources, r))
-	}
-	return unmet
-}
-
-func unmetRequest(kind apiv1.UnmetKind, r planner.UnmetRequest) apiv1.Unmet {
-	return apiv1.Unmet{
-		Kind:           kind,
-		AskedBy:        r.AskedBy,
-		OverREST:       r.OverREST,
-		Count:          r.Count,
-		Moving:         r.Moving,
-		Resources:      r.Bundle,
-		LabelSelectors: r.Selectors,
-		Slice:          r.Slice,
-		Reason:         r.Reason,
-	}
 }
 
 // changes returns the last changes, newest first.

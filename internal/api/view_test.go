@@ -300,12 +300,12 @@ func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {
 	if diff := cmp.Diff(fakeHistory{}.Entries(llm), entries); err != nil || diff != "" {
 		t.Errorf("%v (-remembered +read):\n%s", err, diff)
 	}
-	for path, want := range map[string]string{"/history/1772366400000": `{"groups":[]}`, "/history/1772366400000/plan": `{"launch":{}}`} {
+	for path, want := range map[string]string{"/history/1772366400000": `{"groups":[]}`} {
 		if answer := w.call(http.MethodGet, llmPath+path, ""); strings.TrimSpace(answer.Body.String()) != want {
 			t.Errorf("%s: %d, %s", path, answer.Code, answer.Body)
 		}
 	}
-	for path, want := range map[string]int{"/history/1": 404, "/history/x": 400, "/history/00000000000000000001": 400, "/history/1/plan": 404} {
+	for path, want := range map[string]int{"/history/1": 404, "/history/x": 400, "/history/00000000000000000001": 400} {
 		if answer := w.call(http.MethodGet, llmPath+path, ""); answer.Code != want {
 			t.Errorf("%s: %d, want %d: %s", path, answer.Code, want, answer.Body)
 		}

@@ -21,9 +21,6 @@ func (f *KubeFlags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.context, "context", "", "a context of the kubeconfig other than the current one")
 }
 
-// Given reports whether any of the flags is set.
-func (f KubeFlags) Given() bool { return f != KubeFlags{} }
-
 // client reads the kubeconfig as kubectl does: the given file, KUBECONFIG, the file in the home directory, or the
 // pod's service account. An empty context means the current one.
 func (f KubeFlags) client() clientcmd.ClientConfig {

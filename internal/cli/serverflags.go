@@ -58,21 +58,13 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 		"the RayCluster's namespace (default: that of the kubeconfig's context, or default)")
 }
 
-// RefuseBesideFile fails if a flag that selects the server is combined with a file, because planning a file needs no
-// server. The environment may name a server nevertheless.
-func (f *ServerFlags) RefuseBesideFile(cmd *cobra.Command) error {
-	var given []string
+// ExcludedBy makes a flag for a file refuse the flags that select the server, which a file does not need. The
+// environment may name a server nevertheless. Call it after AddTo.
+func (f *ServerFlags) ExcludedBy(file string, cmd *cobra.Command) {
 	for _, name := range []string{"certificate-authority", "client-certificate", "client-key", "context", "kubeconfig",
 		"namespace", "server", "service", "token-file"} {
-		if cmd.Flags().Changed(name) {
-			given = append(given, "--"+name)
-		}
+		cmd.MarkFlagsMutuallyExclusive(file, name)
 	}
-	if len(given) == 0 {
-		return nil
-	}
-	return BadInput(fmt.Errorf("%s: --snapshot needs no server: want a RayCluster instead, or --snapshot without "+
-		"these flags", strings.Join(given, ", ")))
 }
 
 // Client returns a client of the server that the flags select.

@@ -210,7 +210,7 @@ func TestScenariosAreExplainedAndPrintedAsBefore(t *testing.T) {
 			plan := planner.Compute(s.Snapshot, s.Policy)
 			for _, output := range []string{"json", "text"} {
 				var text strings.Builder
-				if err := printer.WriterOf(output, printer.Look{}, printer.WritePlanText)(&text, plan); err != nil {
+				if err := printer.Write(&text, output, plan, printer.WritePlanText); err != nil {
 					t.Fatal(err)
 				}
 				fmt.Fprintf(&now, " %.8x", sha256.Sum256([]byte(text.String())))

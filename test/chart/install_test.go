@@ -269,7 +269,6 @@ func (s *scene) scales(api caller, editor string) {
 	})
 	mine := s.path() + "/request_resources/mine"
 	api.want(http.StatusCreated, editor, http.MethodPut, mine, `{"leaseSeconds":3600,"bundles":[{"resources":{"CPU":1}}]}`)
-	api.want(http.StatusOK, editor, http.MethodPost, mine+"/renew", "")
 	api.want(http.StatusNoContent, editor, http.MethodDelete, mine, "")
 	if err := client.Delete(s.Context(), "kubectl", metav1.DeleteOptions{}); err != nil {
 		s.Fatal(err)

@@ -386,17 +386,18 @@ func (s *scene) keeps(id, body string) int {
 	return code
 }
 
-// waitFor makes a call that the server answers when the request is no longer pending.
+// waitFor returns the request when it is no longer waiting.
 func (s *scene) waitFor(id string) ownedRequest {
 	s.Helper()
 	ctx, cancel := s.patient()
 	defer cancel()
 	for {
 		var got ownedRequest
-		s.must(json.Unmarshal(s.rest(http.MethodGet, "/request_resources/"+id+"?wait=20s", ""), &got))
+		s.must(json.Unmarshal(s.rest(http.MethodGet, "/request_resources/"+id, ""), &got))
 		if got.State != "Waiting" || ctx.Err() != nil {
 			return got
 		}
+		time.Sleep(200 * time.Millisecond)
 	}
 }
 

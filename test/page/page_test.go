@@ -151,7 +151,7 @@ func TestANewDecisionAppearsByItselfWhereTheServerSendsNoEvents(t *testing.T) {
 }
 
 func TestEventsBringNewDecisionsWithoutPolling(t *testing.T) {
-	f, hub := newBusyFleet(), api.NewHub(api.HubConfig{})
+	f, hub := newBusyFleet(), api.NewHub()
 	t.Cleanup(hub.Close)
 	var asked atomic.Int64
 	server := newServer(t, f, func(c *api.Config) { c.Hub = hub }, func(next http.Handler) http.Handler {

@@ -22,7 +22,7 @@ func newRecorder(log *slog.Logger) *Recorder {
 	return &Recorder{
 		past:   newHistory(0, 0),
 		shadow: newShadow(),
-		Hub:    api.NewHub(api.HubConfig{}),
+		Hub:    api.NewHub(),
 		log:    log,
 	}
 }

@@ -642,7 +642,7 @@ type RequestSpec struct {
 	// HoldUntilDeleted The request lasts until it is deleted.
 	HoldUntilDeleted bool `json:"holdUntilDeleted,omitempty"`
 
-	// LeaseSeconds How long the request lasts after it was last put or renewed.
+	// LeaseSeconds How long the request lasts after it was last put.
 	LeaseSeconds int32 `json:"leaseSeconds,omitempty"`
 
 	// Priority If a limit prevents serving all requests, a higher priority comes first, and then the older request. Values
@@ -876,24 +876,6 @@ type ExplainParams struct {
 
 // RequestResourcesJSONBody defines parameters for RequestResources.
 type RequestResourcesJSONBody = RequestResources
-
-// GetRequestParams defines parameters for GetRequest.
-type GetRequestParams struct {
-	// Wait How many seconds to wait, such as `30s`; at most 60.
-	Wait string `form:"wait,omitempty" json:"wait,omitempty"`
-}
-
-// ListRequestsParams defines parameters for ListRequests.
-type ListRequestsParams struct {
-	// Namespace Only requests in this namespace.
-	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty"`
-
-	// Owner Only requests of this owner.
-	Owner string `form:"owner,omitempty" json:"owner,omitempty"`
-
-	// State Only requests in this state.
-	State RequestState `form:"state,omitempty" json:"state,omitempty"`
-}
 
 // GiveBackJSONRequestBody defines body for GiveBack for application/json ContentType.
 type GiveBackJSONRequestBody = GiveBackAsk

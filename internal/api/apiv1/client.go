@@ -201,28 +201,16 @@ func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]Owned
 	return answer.Items, err
 }
 
-// Request returns one request. If wait is above 0, it returns as soon as the request is not waiting, or after that
-// time: whole seconds, at most 60.
-func (c *Client) Request(
-	ctx context.Context, key nodepool.ClusterKey, id string, wait time.Duration,
-) (OwnedRequest, error) {
-	target := c.request(key, id)
-	if wait > 0 {
-		target.RawQuery = "wait=" + strconv.Itoa(int(wait/time.Second)) + "s"
-	}
-	return answerTo[OwnedRequest](ctx, c, http.MethodGet, target, nil)
+// Request returns one request.
+func (c *Client) Request(ctx context.Context, key nodepool.ClusterKey, id string) (OwnedRequest, error) {
+	return answerTo[OwnedRequest](ctx, c, http.MethodGet, c.request(key, id), nil)
 }
 
-// KeepRequest creates or replaces a request of the caller. spec is a RequestSpec as JSON.
+// KeepRequest creates or replaces a request of the caller, and renews its lease. spec is a RequestSpec as JSON.
 func (c *Client) KeepRequest(
 	ctx context.Context, key nodepool.ClusterKey, id string, spec json.RawMessage,
 ) (OwnedRequest, error) {
 	return answerTo[OwnedRequest](ctx, c, http.MethodPut, c.request(key, id), spec)
-}
-
-// RenewRequest renews the lease of a request.
-func (c *Client) RenewRequest(ctx context.Context, key nodepool.ClusterKey, id string) (OwnedRequest, error) {
-	return answerTo[OwnedRequest](ctx, c, http.MethodPost, c.request(key, id, "renew"), nil)
 }
 
 // DeleteRequest deletes a request.
@@ -230,8 +218,8 @@ func (c *Client) DeleteRequest(ctx context.Context, key nodepool.ClusterKey, id 
 	return c.call(ctx, http.MethodDelete, c.request(key, id), nil, nil)
 }
 
-func (c *Client) request(key nodepool.ClusterKey, id string, rest ...string) *url.URL {
-	return c.path(key, append([]string{"request_resources", url.PathEscape(id)}, rest...)...)
+func (c *Client) request(key nodepool.ClusterKey, id string) *url.URL {
+	return c.path(key, "request_resources", url.PathEscape(id))
 }
 
 // Explain explains one thing in a cluster. Exactly one field of the question must be set.

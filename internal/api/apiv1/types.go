@@ -83,35 +83,6 @@ func pairKey(request raydemand.Request, selector raydemand.Selector) string {
 	return key.String()
 }
 
-// The kinds of events.
-const (
-	EventStatus = "status"
-	EventDemand = "demand"
-	EventPlan   = "plan"
-	EventGone   = "gone"
-	EventEnd    = "end"
-)
-
-// DemandEvent is the content of a demand event.
-type DemandEvent struct {
-	Namespace string              `json:"namespace"`
-	Name      string              `json:"name"`
-	Demand    Demand              `json:"demand"`
-	Requested []raydemand.Request `json:"requested"`
-}
-
-// PlanEvent is the content of a plan event: the parts of a cluster that come from the last decision.
-type PlanEvent struct {
-	Namespace string                  `json:"namespace"`
-	Name      string                  `json:"name"`
-	LastCycle *time.Time              `json:"lastCycle"`
-	Groups    []Group                 `json:"groups"`
-	Summary   []planner.DemandSummary `json:"summary"`
-	Unmet     []Unmet                 `json:"unmet"`
-	Findings  []raydemand.Finding     `json:"findings"`
-	Decisions []Decision              `json:"decisions"`
-}
-
 // NodepoolsReport describes nodes and pools; nil means unknown.
 type NodepoolsReport struct {
 	Nodes []sharing.GPUs `json:"nodes"`
@@ -146,4 +117,21 @@ func Time(t time.Time) *time.Time {
 type WhatIfPlan struct {
 	planner.Plan
 	Difference planner.Difference `json:"difference"`
+}
+
+// UnmetOf returns the demand that a plan does not serve.
+func UnmetOf(plan planner.Plan) []Unmet {
+	unmet := []Unmet{}
+	add := func(kind UnmetKind, requests []planner.UnmetRequest) {
+		for _, r := range requests {
+			unmet = append(unmet, Unmet{Kind: kind, AskedBy: r.AskedBy, OverREST: r.OverREST, Count: r.Count,
+				Moving: r.Moving, Resources: r.Bundle, LabelSelectors: r.Selectors, Slice: r.Slice, Reason: r.Reason})
+		}
+	}
+	add(UnmetKindRequest, plan.InfeasibleRequests)
+	for _, g := range plan.InfeasibleGangRequests {
+		unmet = append(unmet, Unmet{Kind: UnmetKindGang, Count: 1, Gang: &g.Gang, Reason: g.Reason})
+	}
+	add(UnmetKindRequestResources, plan.InfeasibleRequestResources)
+	return unmet
 }

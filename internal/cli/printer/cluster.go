@@ -2,7 +2,6 @@ package printer
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -27,41 +26,22 @@ func NotRead(c apiv1.Cluster) string {
 	return ""
 }
 
-// WriteFleet writes a line for each RayCluster of a namespace, or of all if it is empty.
-func WriteFleet(p *Page, namespace string, list apiv1.ClusterList) {
+// WriteFleet writes a line for each RayCluster.
+func WriteFleet(p *Page, list apiv1.ClusterList) {
 	if len(list.Items) == 0 {
-		p.WriteString("No RayClusters found" + onlyIn(namespace))
+		p.Line("", "No RayClusters found.")
 		return
 	}
-	t := newTable(p, "@NAMESPACE", "@NAME", "MODE", "#WORKERS", "#WAITING", "#UNMET", "#FINDINGS", "#DATA")
-	divided := slices.ContainsFunc(list.Items, func(c apiv1.ClusterSummary) bool { return c.Shard != "" })
-	if divided {
-		t.Columns = append(t.Columns, columnOf("SHARD"))
-	}
-	t.Columns = append(t.Columns, columnOf("~STATUS"))
+	t := newTable("NAMESPACE", "NAME", "MODE", "WORKERS", "WAITING", "UNMET", "FINDINGS", "DATA", "SHARD*", "STATUS")
 	for _, c := range list.Items {
-		waiting, unmet := any(c.Waiting), any(countCell(c.Unmet, Bad))
+		waiting, unmet := any(c.Waiting), any(c.Unmet)
 		if c.DataAgeSeconds == nil { // Ray has never been read
-			waiting, unmet = unknownCell, unknownCell
+			waiting, unmet = "", ""
 		}
-		cells := []any{c.Namespace, c.Name, modeText(c.Mode, c.Frozen),
-			fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired), waiting, unmet,
-			countCell(c.Findings, Warn), ageText(c.DataAgeSeconds)}
-		if divided {
-			cells = append(cells, c.Shard)
-		}
-		t.Add(append(cells, stateOfSummary(c))...)
+		t.Add(c.Namespace, c.Name, modeText(c.Mode, c.Frozen), fmt.Sprintf("%d/%d", c.Workers.Ready, c.Workers.Desired),
+			waiting, unmet, c.Findings, ageText(c.DataAgeSeconds), c.Shard, stateOfSummary(c))
 	}
 	t.Write(p)
-}
-
-// onlyIn ends a sentence that says that nothing was found: it names the only namespace that was searched, if there is
-// one.
-func onlyIn(namespace string) string {
-	if namespace == "" {
-		return ".\n"
-	}
-	return " in namespace " + namespace + ". Omit -n to search all namespaces.\n"
 }
 
 // modeText returns the mode to show: a freeze takes precedence over every mode.
@@ -72,39 +52,26 @@ func modeText(mode apiv1.Mode, frozen bool) string {
 	return string(mode)
 }
 
-// countCell highlights numbers other than 0.
-func countCell(n int, s Style) Cell {
-	if n == 0 {
-		s = Plain
-	}
-	return Cell{Text: strconv.Itoa(n), Style: s}
-}
-
-func stateOfSummary(c apiv1.ClusterSummary) Cell {
+func stateOfSummary(c apiv1.ClusterSummary) string {
 	switch {
 	case c.Error != "":
-		return Cell{Text: c.Error, Style: Bad}
+		return c.Error
 	case c.LastCycle == nil:
-		return Cell{Text: "no decision yet", Style: Warn}
+		return "no decision yet"
 	case c.Frozen:
-		return Cell{Text: "frozen", Style: Warn}
+		return "frozen"
 	case c.WaitingInShadow != "":
-		return Cell{Text: "would launch for pending demand; see " + statusCommand(c), Style: Warn}
+		return "would launch for pending demand; see autoscaler status " + c.Namespace + "/" + c.Name
 	case c.Unmet > 0:
-		return Cell{Text: "demand is not served", Style: Warn}
+		return "demand is not served"
 	}
-	return Cell{Text: "OK", Style: Good}
+	return "OK"
 }
 
-// statusCommand is the command that shows one RayCluster.
-func statusCommand(c apiv1.ClusterSummary) string {
-	return "autoscaler status " + c.Namespace + "/" + c.Name
-}
-
-// ageText writes how old something is, in seconds; - is unknown.
+// ageText writes how old something is; "" is unknown.
 func ageText(seconds *float64) string {
 	if seconds == nil {
-		return unknownCell
+		return ""
 	}
 	return planner.Span(*seconds)
 }
@@ -122,7 +89,7 @@ func WriteCluster(p *Page, c apiv1.Cluster) {
 		p.Line("", "Demand: unknown, because Ray has not been read yet")
 	} else {
 		writeDemand(p, c.Summary, c.OptIn == nil)
-		writeUnmet(p, unmetPlan(c.Unmet), c.OptIn == nil)
+		writeUnmet(p, c.Unmet, nil, c.OptIn == nil)
 	}
 	writeFindings(p, c.Findings)
 	writeClusterChanges(p, c.Decisions)
@@ -170,17 +137,13 @@ func writeClusterGroups(p *Page, groups []apiv1.Group) {
 		p.Line("", "No worker groups.")
 		return
 	}
-	t := newTable(p, "@GROUP", "#HAS", "#WANTS", "#MIN", "#MAX", "#READY", "#IDLE", "#STARTING", "#LEAVING", "~WHY")
+	t := newTable("GROUP", "HAS", "WANTS", "MIN", "MAX", "READY", "IDLE", "STARTING", "LEAVING", "WHY")
 	for _, g := range groups {
-		wants := Cell{Text: strconv.Itoa(g.Desired)}
-		if g.Desired != g.Current {
-			wants.Style = Good
-		}
-		why := Cell{Text: reasonsOf(g)}
+		why := reasonsOf(g)
 		if g.Closed != "" {
-			why = Cell{Text: "closed: " + g.Closed, Style: Warn}
+			why = "closed: " + g.Closed
 		}
-		t.Add(g.Name, g.Current, wants, g.Min, most(g.Max), g.Ready, g.Idle, g.Starting, g.Leaving, why)
+		t.Add(g.Name, g.Current, g.Desired, g.Min, most(g.Max), g.Ready, g.Idle, g.Starting, g.Leaving, why)
 	}
 	t.Write(p)
 }
@@ -203,17 +166,17 @@ func reasonsOf(g apiv1.Group) string {
 
 // writeClusterGPUs shows how many GPUs a worker has according to each source, for groups with any GPUs.
 func writeClusterGPUs(p *Page, groups []apiv1.Group) {
-	t := newTable(p, "@GPUS OF A WORKER", "#DECLARED", "#DERIVED", "#REPORTED", "#RAY", "~NOTE")
+	t := newTable("GPUS OF A WORKER", "DECLARED", "DERIVED", "REPORTED", "RAY", "NOTE")
 	for _, g := range groups {
 		n := g.NumGpus
 		if !positive(n.Declared, n.Derived, n.Reported, n.Ray) {
 			continue
 		}
-		note := Cell{Text: n.Sync.Why}
+		note := n.Sync.Why
 		if n.Mismatch {
-			note = Cell{Text: strings.TrimSpace("mismatch; " + n.Sync.Why), Style: Warn}
+			note = strings.Join(NonEmpty("mismatch", note), "; ")
 		}
-		t.Add(g.Name, amountText(n.Declared), amountText(n.Derived), amountText(n.Reported), amountText(n.Ray), note)
+		t.Add(g.Name, known(n.Declared), known(n.Derived), known(n.Reported), known(n.Ray), note)
 	}
 	t.WriteApart(p)
 }
@@ -227,47 +190,11 @@ func positive(amounts ...*raydemand.Amount) bool {
 	return false
 }
 
-func amountText(a *raydemand.Amount) string {
-	if a == nil {
-		return unknownCell
-	}
-	return a.String()
-}
-
-// unmetPlan returns a plan with only its unmet demand.
-func unmetPlan(all []apiv1.Unmet) planner.Plan {
-	var plan planner.Plan
-	for _, u := range all {
-		request := planner.UnmetRequest{
-			Request: raydemand.Request{
-				Bundle:    u.Resources,
-				Count:     u.Count,
-				Selectors: u.LabelSelectors,
-				Slice:     u.Slice,
-				Moving:    u.Moving,
-			},
-			AskedBy:  u.AskedBy,
-			OverREST: u.OverREST,
-			Reason:   u.Reason,
-		}
-		switch {
-		case u.Gang != nil:
-			plan.InfeasibleGangRequests = append(plan.InfeasibleGangRequests,
-				planner.UnmetGang{Gang: *u.Gang, Reason: u.Reason})
-		case u.Kind == apiv1.UnmetKindRequestResources:
-			plan.InfeasibleRequestResources = append(plan.InfeasibleRequestResources, request)
-		default:
-			plan.InfeasibleRequests = append(plan.InfeasibleRequests, request)
-		}
-	}
-	return plan
-}
-
 // mostShownChanges is how many changes are shown.
 const mostShownChanges = 10
 
 func writeClusterChanges(p *Page, changes []apiv1.Decision) {
-	t := newTable(p, "#LAST CHANGES", "ACTION", "@GROUP", "REPLICAS", "~WHY")
+	t := newTable("LAST CHANGES", "ACTION", "GROUP", "REPLICAS", "WHY")
 	for _, c := range changes[:min(len(changes), mostShownChanges)] {
 		replicas := ""
 		if c.From != c.To {
@@ -277,7 +204,7 @@ func writeClusterChanges(p *Page, changes []apiv1.Decision) {
 		if c.Action == "drain" && len(c.Pods) > 0 {
 			why = strings.Join(c.Pods, ", ") + ": " + why // all other changes name their pods themselves
 		}
-		t.Add(Ago(c.At, p.Now()), c.Action, c.Group, replicas, why)
+		t.Add(Ago(c.At, p.Now), c.Action, c.Group, replicas, why)
 	}
 	t.WriteApart(p)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -160,33 +161,34 @@ func describeBundles(bundles []raydemand.Bundle, selectors []raydemand.Selector)
 // serve all demand.
 const NothingUnmetIfScaled = "nothing, if Heliostat scaled it; the launches of the plan are not carried out"
 
-// writeUnmet lists unserved demand, grouped by reason. scaled is false if nothing carries out the plan.
-func writeUnmet(p *Page, plan planner.Plan, scaled bool) {
+// writeUnmet lists unserved demand, grouped by reason, and the groups below their minimum. scaled is false if nothing
+// carries out the plan.
+func writeUnmet(p *Page, unmet []apiv1.Unmet, groups []planner.GroupPlan, scaled bool) {
 	p.Line("", "")
 	p.Line("", "Unmet")
-	var list unmetList
-	for _, u := range plan.InfeasibleRequests {
-		list.add(counted(u.Request), u.Reason)
-	}
-	var kinds []string
-	gangs, reasons := map[string][]raydemand.Gang{}, map[string]planner.Reason{}
-	for _, u := range plan.InfeasibleGangRequests {
-		kind := gangWords(u.Gang) + "\x00" + u.Reason.Code + u.Reason.Message
-		if gangs[kind] == nil {
-			kinds = append(kinds, kind)
+	gangs := map[string][]raydemand.Gang{} // those alike
+	kindOf := func(u apiv1.Unmet) string { return gangWords(*u.Gang) + "\x00" + u.Reason.Code + u.Reason.Message }
+	for _, u := range unmet {
+		if u.Gang != nil {
+			gangs[kindOf(u)] = append(gangs[kindOf(u)], *u.Gang)
 		}
-		gangs[kind], reasons[kind] = append(gangs[kind], u.Gang), u.Reason
 	}
-	for _, kind := range kinds {
-		list.add(describeGangs(gangs[kind]), reasons[kind])
-	}
-	for _, u := range plan.InfeasibleRequestResources {
-		asked := foldedDemand{DemandSummary: planner.DemandSummary{Kind: planner.KindRequestResources,
-			Resources: u.Bundle, Selectors: u.Selectors, Slice: u.Slice, OverREST: u.OverREST, Asked: u.Count}}
-		list.add(asked.text()+inBrackets(u.AskedBy), u.Reason)
+	var list unmetList
+	for _, u := range unmet {
+		if u.Gang == nil {
+			asked := foldedDemand{DemandSummary: planner.DemandSummary{Resources: u.Resources,
+				Selectors: u.LabelSelectors, Slice: u.Slice, Moving: u.Moving, OverREST: u.OverREST, Asked: u.Count}}
+			if u.Kind == apiv1.UnmetKindRequestResources {
+				asked.Kind = planner.KindRequestResources
+			}
+			list.add(asked.text()+inBrackets(u.AskedBy), u.Reason)
+		} else if alike := gangs[kindOf(u)]; alike != nil {
+			list.add(describeGangs(alike), u.Reason)
+			delete(gangs, kindOf(u))
+		}
 	}
 	list.write(p)
-	if short := writeMinimums(p, plan.Groups); len(list.order)+short == 0 {
+	if short := writeMinimums(p, groups); len(list.order)+short == 0 {
 		p.Line("  ",
 			map[bool]string{true: "nothing: all demand is served or on its way", false: NothingUnmetIfScaled}[scaled])
 	}

@@ -59,32 +59,14 @@ func writeFinding(p *Page, f doctor.Finding) {
 		where = strings.TrimPrefix(where+": "+f.Seen, ": ")
 	}
 	if where != "" {
-		p.WriteString(fold(strings.Fields(where), indent, ""))
+		p.wrap(indent, indent, strings.Join(strings.Fields(where), " "))
 	}
-	p.WriteString(fold(strings.Fields(f.Why), indent, ""))
+	p.wrap(indent, indent, strings.Join(strings.Fields(f.Why), " "))
 	command, hint, _ := strings.Cut(f.Fix, "  # ")
 	p.WriteString(indent + command + "\n") // one line, as a shell reads it
 	if hint != "" {
-		p.WriteString(fold(strings.Fields("# "+hint), indent, "# "))
+		p.wrap(indent+"# ", indent+"# ", hint)
 	}
-}
-
-// fold breaks text between words; each line but the first begins with further.
-func fold(words []string, indent, further string) string {
-	var text strings.Builder
-	line := indent
-	for i, word := range words {
-		switch {
-		case i == 0:
-			line += word
-		case len([]rune(line))+1+len([]rune(word)) > PageWidth:
-			text.WriteString(line + "\n")
-			line = indent + further + word
-		default:
-			line += " " + word
-		}
-	}
-	return text.String() + line + "\n"
 }
 
 // Severe counts the findings of a severity.

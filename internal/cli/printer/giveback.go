@@ -16,7 +16,7 @@ func WriteGiveBack(p *Page, s giveback.State) {
 	p.Line("", fmt.Sprintf("%s, deadline %s: %s. Meanwhile the groups have at most %s.", s.Reservation.String(),
 		s.Deadline.UTC().Format(time.RFC3339), done, giveback.GPUs(s.Hold)))
 	p.Line("", "")
-	t := newTable(p, "@POD", "@GROUP", "#GPUS", "STATE", "~WHY THIS ONE")
+	t := newTable("POD", "GROUP", "GPUS", "STATE", "WHY THIS ONE")
 	for _, w := range s.Workers {
 		t.Add(w.Pod, w.Group, w.GPUs, w.State, w.Why)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,39 +15,35 @@ import (
 // PageWidth fits a terminal with a margin.
 const PageWidth = 100
 
-// Page collects lines of at most PageWidth columns, and has the Look of its tables.
+// Page collects lines of at most PageWidth columns, and tables.
 type Page struct {
 	strings.Builder
-	Look
+	// Wide tables have more columns.
+	Wide bool
+	// Now is the time that ages are counted to.
+	Now time.Time
 }
 
-// WriterOf returns the function that writes an answer in the format of -o: text for people, and JSON or YAML, with the
-// same keys, for programs.
-func WriterOf[T any](output string, as Look, text func(*Page, T)) func(io.Writer, T) error {
+// Write writes an answer in the format of -o: text for people, and JSON or YAML, with the same keys, for programs.
+func Write[T any](out io.Writer, output string, value T, text func(*Page, T)) error {
 	switch output {
 	case "json":
-		return func(out io.Writer, value T) error {
-			encoder := json.NewEncoder(out)
-			encoder.SetEscapeHTML(false)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(value)
-		}
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(value)
 	case "yaml":
-		return func(out io.Writer, value T) error {
-			written, err := yaml.Marshal(value)
-			if err != nil {
-				return fmt.Errorf("writing YAML: %w", err)
-			}
-			_, err = out.Write(written)
-			return err
+		written, err := yaml.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("writing YAML: %w", err)
 		}
-	}
-	return func(out io.Writer, value T) error {
-		p := Page{Look: as}
-		text(&p, value)
-		_, err := io.WriteString(out, p.String())
+		_, err = out.Write(written)
 		return err
 	}
+	p := Page{Wide: output == "wide", Now: time.Now()}
+	text(&p, value)
+	_, err := io.WriteString(out, p.String())
+	return err
 }
 
 // Printable replaces characters that would move a terminal's cursor: names come from outside.
@@ -60,9 +57,12 @@ func Printable(text string) string {
 }
 
 // Line writes text that wraps at spaces; continued lines are indented by four more columns.
-func (p *Page) Line(indent, text string) {
+func (p *Page) Line(indent, text string) { p.wrap(indent, indent+"    ", text) }
+
+// wrap writes text that wraps at spaces; continued lines begin with continued.
+func (p *Page) wrap(indent, continued, text string) {
 	text = Printable(text)
-	for continued := indent + "    "; ; indent = continued {
+	for ; ; indent = continued {
 		room := PageWidth - utf8.RuneCountInString(indent)
 		head, rest := breakLine(text, room)
 		p.WriteString(strings.TrimRight(indent+head, " ") + "\n")

@@ -19,7 +19,7 @@ func WritePlanText(p *Page, plan planner.Plan) {
 	writeDemand(p, plan.Summary, true)
 	writeGroups(p, plan.Groups)
 	writeDecision(p, plan)
-	writeUnmet(p, plan, true)
+	writeUnmet(p, apiv1.UnmetOf(plan), plan.Groups, true)
 	writeFindings(p, plan.Findings)
 }
 
@@ -153,7 +153,7 @@ func writeDifference(p *Page, d planner.Difference) {
 		p.Line("  ", fmt.Sprintf("%s of %s stays", t.Pod, t.Group))
 	}
 	for _, demand := range d.Demand {
-		p.Line("  ", fmt.Sprintf("%s: %s; now: %s", demand.About, orNone(demand.To), orNone(demand.From)))
+		p.Line("  ", fmt.Sprintf("%s: %s; now: %s", demand.About, cmp.Or(demand.To, "-"), cmp.Or(demand.From, "-")))
 	}
 	if len(d.Groups)+len(d.Launch)+len(d.Stopped)+len(d.Spared)+len(d.Demand) == 0 {
 		p.Line("  ", "nothing")

@@ -15,8 +15,8 @@ func TestStatusShowsHowFarStartingWorkersAre(t *testing.T) {
 		at := now.Add(time.Duration(seconds) * time.Second)
 		return &at
 	}
-	var out strings.Builder
-	err := WriterOf("table", Look{Now: func() time.Time { return now }}, WriteCluster)(&out, apiv1.Cluster{
+	out := Page{Now: now}
+	WriteCluster(&out, apiv1.Cluster{
 		Groups: []apiv1.Group{{Name: "gpu", Starting: 9}},
 		Arrivals: []apiv1.Arrival{
 			{Pod: "a", Group: "gpu", Stage: "starting", Since: in(-40), Message: "ImagePullBackOff"},
@@ -26,12 +26,9 @@ func TestStatusShowsHowFarStartingWorkersAre(t *testing.T) {
 			{Pod: "e", Group: "gpu", Stage: "requested"},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	text := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
-		"STARTING PODS STAGE SINCE WHY gpu 1 starting 40s ImagePullBackOff gpu 2 node-launched 60s gpu 1 node-requested 5s gpu 1 requested - and 4 more",
+		"STARTING PODS STAGE SINCE WHY gpu 1 starting 40s ImagePullBackOff gpu 2 node-launched 60s - gpu 1 node-requested 5s - gpu 1 requested - - and 4 more",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
@@ -39,56 +36,13 @@ func TestStatusShowsHowFarStartingWorkersAre(t *testing.T) {
 	}
 }
 
-func TestPodsWithAndWithoutAMessageHaveALineEach(t *testing.T) {
-	var arrivals []apiv1.Arrival
-	for _, message := range []string{"no capacity", "", "no capacity", "", "no capacity"} {
-		arrivals = append(arrivals, apiv1.Arrival{Group: "gpu", Stage: "waits-for-node", Message: message})
-	}
-	lines := alikeArrivals(arrivals)
-	if len(lines) != 2 || len(lines[0]) != 3 || len(lines[1]) != 2 {
-		t.Errorf("got %+v, want a line for 3 pods and one for 2", lines)
-	}
-}
-
-func TestAListNamesShardsWhereThereAreSome(t *testing.T) {
-	for _, test := range []struct {
-		shards []string
-		header string
-		lines  []string
-	}{
-		{[]string{"", ""}, "DATA  STATUS", nil},
-		{[]string{"heliostat-a", ""}, "SHARD", []string{"heliostat-a", "c1"}},
-	} {
-		var list apiv1.ClusterList
-		for i, shard := range test.shards {
-			list.Items = append(list.Items, apiv1.ClusterSummary{Namespace: "ml", Name: "c" + string(rune('0'+i)), Shard: shard})
-		}
-		var out strings.Builder
-		if err := WriterOf("table", Look{}, func(p *Page, list apiv1.ClusterList) { WriteFleet(p, "", list) })(&out, list); err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.Split(out.String(), "\n")
-		if !strings.Contains(lines[0], test.header) {
-			t.Errorf("shards %q: the header is %q, want %q in it", test.shards, lines[0], test.header)
-		}
-		for i, want := range test.lines {
-			if !strings.Contains(lines[1+i], want) {
-				t.Errorf("line %d is %q, want %q in it", 1+i, lines[1+i], want)
-			}
-		}
-	}
-}
-
 func TestStatusShowsWhichMachinesGo(t *testing.T) {
 	noon := time.Date(2026, 11, 23, 12, 3, 10, 0, time.UTC)
-	var out strings.Builder
-	err := WriterOf("table", Look{Now: time.Now}, WriteCluster)(&out, apiv1.Cluster{Departures: []apiv1.Departure{
+	var out Page
+	WriteCluster(&out, apiv1.Cluster{Departures: []apiv1.Departure{
 		{Pod: "gpu-1", Group: "gpu", Sign: "karpenter-disrupted", Message: "taint karpenter.sh/disrupted", Certain: true, Leaving: true, Deadline: &noon},
 		{Pod: "gpu-2", Group: "gpu", Sign: "cordoned", Message: "cordoned"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, want := range [][]string{
 		{"gpu-1", "gpu", "LEAVING", "12:03:10", "karpenter-disrupted: taint karpenter.sh/disrupted"}, {"gpu-2", "gpu", "warning", "-", "cordoned: cordoned"},
 	} {
@@ -99,13 +53,6 @@ func TestStatusShowsWhichMachinesGo(t *testing.T) {
 		if !found {
 			t.Errorf("no line %v in:\n%s", want, out.String())
 		}
-	}
-}
-
-func TestResourcesOfOneNameKeepTheirDomains(t *testing.T) {
-	units := map[string]int64{"nvidia.com/gpu": 4, "amd.com/gpu": 2}
-	if got := freeOf((Look{}), map[string]int64{"amd.com/gpu": 1}, units); got != "amd.com/gpu 1/2, nvidia.com/gpu -/4" {
-		t.Error(got)
 	}
 }
 

@@ -28,60 +28,28 @@ func WriteRequested(p *Page, r apiv1.Requested) {
 	}
 }
 
-// WriteRequests writes a line for each request of a RayCluster, or of the fleet: of a namespace, or of all if it is
-// empty.
-func WriteRequests(p *Page, fleet bool, namespace string, list apiv1.RequestList) {
-	if !fleet {
-		namespace = "" // the argument names the RayCluster
-	}
+// WriteRequests writes a line for each request.
+func WriteRequests(p *Page, list apiv1.RequestList) {
 	if len(list.Items) == 0 {
-		p.WriteString("No requests found" + onlyIn(namespace))
+		p.Line("", "No requests found.")
 		return
 	}
-	t := newTable(p, "@ID", "@OWNER", "#PRIORITY*", "~BUNDLES", "STATE", "#SINCE", "#LEASE", "!WHY", "SERVED BY*")
-	if fleet {
-		t.Columns = append([]Column{columnOf("@RAYCLUSTER")}, t.Columns...)
-	}
+	t := newTable("RAYCLUSTER", "ID", "OWNER", "PRIORITY*", "BUNDLES", "STATE", "SINCE", "LEASE", "SERVED BY*", "WHY")
 	for _, r := range list.Items {
-		row := requestRow(r, p.Look)
-		if fleet {
-			row = append([]any{r.Namespace + "/" + r.Cluster}, row...)
+		id, lease, since := r.ID, "", ""
+		if r.Plain {
+			id = "(plain)"
 		}
-		t.Add(row...)
+		if r.ExpiresAt != nil {
+			lease = planner.Span(r.ExpiresAt.Sub(p.Now).Seconds())
+		}
+		if r.Since != nil {
+			since = planner.Span(p.Now.Sub(*r.Since).Seconds())
+		}
+		t.Add(r.Namespace+"/"+r.Cluster, id, r.Owner, r.Priority, bundlesOf(r.Bundles), r.State, since, lease,
+			servedBy(r.Groups), r.Reason.Message)
 	}
 	t.Write(p)
-}
-
-// requestStyles highlight states.
-var requestStyles = map[raydemand.RequestState]Style{
-	raydemand.RequestSatisfied:  Good,
-	raydemand.RequestCapped:     Warn,
-	raydemand.RequestImpossible: Bad,
-	raydemand.RequestExpired:    Warn,
-}
-
-func requestRow(r apiv1.OwnedRequest, as Look) []any {
-	id, owner := r.ID, ownerOf(as, r.Owner)
-	if r.Plain {
-		id, owner = "(plain)", unknownCell
-	}
-	lease, since := unknownCell, unknownCell
-	if r.ExpiresAt != nil {
-		lease = planner.Span(r.ExpiresAt.Sub(as.Now()).Seconds())
-	}
-	if r.Since != nil {
-		since = planner.Span(as.Now().Sub(*r.Since).Seconds())
-	}
-	return []any{id, owner, r.Priority, bundlesOf(r.Bundles),
-		Cell{string(r.State), requestStyles[r.State]}, since, lease, r.Reason.Message, servedBy(r.Groups)}
-}
-
-// ownerOf returns the owner, without the prefix of ServiceAccounts unless the table is wide.
-func ownerOf(l Look, owner string) string {
-	if l.Wide {
-		return owner
-	}
-	return strings.TrimPrefix(owner, "system:serviceaccount:")
 }
 
 // servedBy names the groups whose pods serve a request.
@@ -90,7 +58,7 @@ func servedBy(groups []apiv1.ServingGroup) string {
 	for i, g := range groups {
 		texts[i] = fmt.Sprintf("%d × %s", g.Pods, g.Name)
 	}
-	return orNone(strings.Join(texts, ", "))
+	return strings.Join(texts, ", ")
 }
 
 // mostBundles is how many bundles of a request a table describes.

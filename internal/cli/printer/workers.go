@@ -9,11 +9,24 @@ import (
 )
 
 // writeArrivals says how far starting workers have come: a line for those of a group and stage that the same message is
-// about, with the earliest of their times since.
+// about, with the earliest of their times since. A node autoscaler does not report on every pod, so pods with and
+// without its message alternate.
 func writeArrivals(p *Page, c apiv1.Cluster) {
-	t := newTable(p, "@STARTING", "#PODS", "STAGE", "#SINCE", "~WHY")
-	for _, alike := range alikeArrivals(c.Arrivals) {
-		t.Add(arrivalCells(alike, p.Now())...)
+	type line struct{ group, stage, message string }
+	lines, pods := []apiv1.Arrival{}, map[line]int{}
+	for _, a := range c.Arrivals { // sorted by time within a group and stage
+		key := line{a.Group, a.Stage, a.Message}
+		if pods[key]++; pods[key] == 1 {
+			lines = append(lines, a)
+		}
+	}
+	t := newTable("STARTING", "PODS", "STAGE", "SINCE", "WHY")
+	for _, a := range lines {
+		since := ""
+		if a.Since != nil {
+			since = planner.Span(p.Now.Sub(*a.Since).Seconds())
+		}
+		t.Add(a.Group, pods[line{a.Group, a.Stage, a.Message}], a.Stage, since, a.Message)
 	}
 	t.WriteApart(p)
 	starting := 0
@@ -25,43 +38,17 @@ func writeArrivals(p *Page, c apiv1.Cluster) {
 	}
 }
 
-// alikeArrivals returns the workers that share a line, in their order. A node autoscaler does not report on every pod,
-// so pods with and without its message alternate.
-func alikeArrivals(all []apiv1.Arrival) (lines [][]apiv1.Arrival) {
-	type line struct{ group, stage, message string }
-	at := map[line]int{}
-	for _, a := range all {
-		key := line{a.Group, a.Stage, a.Message}
-		i, known := at[key]
-		if !known {
-			i, at[key] = len(lines), len(lines)
-			lines = append(lines, nil)
-		}
-		lines[i] = append(lines[i], a)
-	}
-	return lines
-}
-
-func arrivalCells(alike []apiv1.Arrival, now time.Time) []any {
-	since := unknownCell
-	if first := alike[0].Since; first != nil { // they are sorted by it
-		since = planner.Span(now.Sub(*first).Seconds())
-	}
-	return []any{alike[0].Group, len(alike), alike[0].Stage, since, alike[0].Message}
-}
-
 // writeDepartures lists the workers whose machine is about to go or whose GPU is bad.
 func writeDepartures(p *Page, departures []apiv1.Departure) {
-	t := newTable(p, "@LEAVES", "@GROUP", "@STATE", "@UNTIL", "~WHY")
+	t := newTable("LEAVES", "GROUP", "STATE", "UNTIL", "WHY")
 	for _, d := range departures {
-		state := Cell{Text: "warning"}
+		state, until := "warning", ""
 		switch {
 		case d.Leaving:
-			state = Cell{Text: "LEAVING", Style: Warn}
+			state = "LEAVING"
 		case d.Certain:
-			state = Cell{Text: "goes", Style: Warn}
+			state = "goes"
 		}
-		until := unknownCell
 		if d.Deadline != nil {
 			until = d.Deadline.UTC().Format(time.TimeOnly)
 		}
