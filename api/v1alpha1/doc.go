@@ -1,6 +1,5 @@
 // Package v1alpha1 defines the Kubernetes objects of Heliostat. With a ResourceRequest, an owner requests capacity of
-// one RayCluster; with a CapacityPolicy, a team says what the RayCluster keeps ready. So that other programs can use
-// it, the package must not depend on modules other than apimachinery.
+// one RayCluster. So that other programs can use it, the package must not depend on modules other than apimachinery.
 //
 // +kubebuilder:object:generate=true
 // +groupName=heliostat.dev

@@ -15,16 +15,9 @@ var Resource = GroupVersion.WithResource("resourcerequests")
 // Kind is the kind of a ResourceRequest.
 const Kind = "ResourceRequest"
 
-// CapacityPolicyResource is the resource of CapacityPolicies.
-var CapacityPolicyResource = GroupVersion.WithResource("capacitypolicies")
-
-// CapacityPolicyKind is the kind of a CapacityPolicy.
-const CapacityPolicyKind = "CapacityPolicy"
-
 // AddToScheme adds the objects to the scheme of a client.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &ResourceRequest{}, &ResourceRequestList{}, &CapacityPolicy{},
-		&CapacityPolicyList{})
+	scheme.AddKnownTypes(GroupVersion, &ResourceRequest{}, &ResourceRequestList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

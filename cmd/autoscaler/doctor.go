@@ -46,8 +46,8 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor [RAYCLUSTER] [-n NAMESPACE] | doctor -f FILE...",
 		Short: "Checks RayClusters and their nodes for problems, explains why they matter, and shows how to fix them",
 		Long: "Examines a live API server, which it only reads, or manifests as `kubectl get -o yaml` or `-o\n" +
-			"json` prints them: RayClusters, RayServices, RayJobs, RayCronJobs, CapacityPolicies,\n" +
-			"ResourceRequests, and what bounds or places their pods: nodes, other pods, Deployments,\n" +
+			"json` prints them: RayClusters, RayServices, RayJobs, RayCronJobs, ResourceRequests,\n" +
+			"and what bounds or places their pods: nodes, other pods, Deployments,\n" +
 			"LimitRanges, ResourceQuotas, disruption budgets, NodePools, ResourceSlices, objects of Kueue.\n" +
 			"RAYCLUSTER is NAMESPACE/NAME, or NAME with -n. Without either, it examines all RayClusters.\n" +
 			"\n" +

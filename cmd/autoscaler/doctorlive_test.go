@@ -140,7 +140,7 @@ func TestLiveListsWithinTheScopeAndWritesNothing(t *testing.T) {
 			found := doctor.Examine(input)
 			if !slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Code == "min-above-max" && f.Object == "RayCluster/ml/llm" }) ||
 				!slices.ContainsFunc(found, func(f doctor.Finding) bool {
-					return f.Code == "warm-group-unknown" && f.Object == "CapacityPolicy/ml/office"
+					return f.Code == "capacity-policy-unreadable" && f.Object == "CapacityPolicy/ml/office"
 				}) {
 				t.Errorf("found %+v", found)
 			}

@@ -172,15 +172,15 @@ func TestACapacityPolicyIsShown(t *testing.T) {
 			t.Errorf("%v: exit %d %s: want in it %q, got %q", argv, code, errOut, want, out)
 		}
 	}
-	r.view.Kube.Policy = &capacity.Written{Policy: capacity.Policy{KeepWarm: []capacity.Warm{{Group: "gpu", Count: 2}}}, Source: "CapacityPolicy office"}
+	r.view.Kube.Policy = &capacity.Written{Policy: capacity.Policy{KeepWarm: []capacity.Warm{{Group: "gpu", Count: 2}}}, Source: "annotation"}
 	r.view.Idle = "suspended in 5m"
 	r.view.Plan.Warm = []planner.WarmPlan{{WarmEntry: planner.WarmEntry{Name: "keepWarm[0]"}, Reason: planner.Reason{Code: "warm", Message: "2 of 2 free"}}}
 	r.view.WarmNodes = []capacity.NodesPlan{{Name: "keepWarmNodes[0]", Code: capacity.NodesWaiting, Message: "nodes for 1 of 1 workers"}}
-	for _, want := range []string{"Capacity policy: CapacityPolicy office\n", `{"keepWarm":[{"group":"gpu","count":2}]}`, "  keepWarm[0]: warm: 2 of 2 free\n",
+	for _, want := range []string{"Capacity policy: annotation\n", `{"keepWarm":[{"group":"gpu","count":2}]}`, "  keepWarm[0]: warm: 2 of 2 free\n",
 		"  keepWarmNodes[0]: nodes_waiting: nodes for 1 of 1 workers\n", "  suspended in 5m\n"} {
 		shown(want)
 	}
-	shown(`"source": "CapacityPolicy office"`, "-o", "json")
+	shown(`"source": "annotation"`, "-o", "json")
 }
 
 func TestCostsAreShownInEachForm(t *testing.T) {

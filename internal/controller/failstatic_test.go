@@ -249,8 +249,6 @@ func TestWhatStopsReductions(t *testing.T) {
 			paused: "session is new"},
 		"requests are unknown": {begin: cluster(func(c *nodepool.Cluster) { c.OwnedUnknown = "forbidden" }),
 			end: cluster(func(c *nodepool.Cluster) { c.OwnedUnknown = "" }), paused: "ResourceRequests are unknown: forbidden"},
-		"policies are unknown": {begin: cluster(func(c *nodepool.Cluster) { c.PolicyUnknown = "forbidden" }),
-			end: cluster(func(c *nodepool.Cluster) { c.PolicyUnknown = "" }), paused: "CapacityPolicies are unknown: forbidden"},
 		"another process leads": {begin: func(w *world) { w.kube.deposed = true }, end: func(w *world) { w.kube.deposed = false }},
 		"it is frozen": {begin: cluster(func(c *nodepool.Cluster) { c.Freeze = true }),
 			end: cluster(func(c *nodepool.Cluster) { c.Freeze = false })},

@@ -8,7 +8,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/addon/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	reservation "heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -43,11 +42,8 @@ type fakeKube struct {
 	idleErr       error // fails every end of an idle RayCluster
 	ended         []nodepool.IdleChange
 	buffers       []nodepool.BufferChange
-	policyErr     error // fails every write of a CapacityPolicy's status
-	policies      []capacity.Status
 	desk          *giveback.Desk
-	beginErrs     []error           // what the next reservations meet
-	stranded      []capacity.Status // statuses to write while there is no RayCluster
+	beginErrs     []error // what the next reservations meet
 }
 
 // KeepNodes shows what is written at the next reading, as the watch does.
@@ -217,23 +213,6 @@ func (k *fakeKube) EndIdle(_ context.Context, change nodepool.IdleChange) error 
 	k.ended = append(k.ended, change)
 	k.cluster.Generation++
 	return nil
-}
-
-// ReportPolicy writes a status as the watch would show it next.
-func (k *fakeKube) ReportPolicy(_ context.Context, _ nodepool.ClusterKey, status capacity.Status) error {
-	if k.policyErr != nil {
-		return k.policyErr
-	}
-	k.policies = append(k.policies, status)
-	k.stranded = slices.DeleteFunc(k.stranded, func(s capacity.Status) bool { return s.Name == status.Name })
-	k.cluster.PolicyStatuses = slices.DeleteFunc(k.cluster.PolicyStatuses,
-		func(s capacity.Status) bool { return s.Name == status.Name })
-	return nil
-}
-
-// PoliciesWithoutCluster returns what was not written yet.
-func (k *fakeKube) PoliciesWithoutCluster(nodepool.ClusterKey) []capacity.Status {
-	return slices.Clone(k.stranded)
 }
 
 func (k *fakeKube) Provision(_ context.Context, change nodepool.ProvisioningChange) error {

@@ -200,7 +200,7 @@ func TestNothingIsAgreedInDoubtOrUnasked(t *testing.T) {
 		"it is frozen":            func(w *world) { w.kube.cluster.Freeze = true },
 		"it is in shadow":         func(w *world) { w.kube.cluster.Mode = nodepool.Shadow },
 		"Ray does not answer":     func(w *world) { w.ray.stateErr = errors.New("no answer") },
-		"policies are unknown":    func(w *world) { w.kube.cluster.PolicyUnknown = "forbidden" },
+		"requests are unknown":    func(w *world) { w.kube.cluster.OwnedUnknown = "forbidden" },
 		"pods are being launched": func(w *world) { w.want(2, gpu(1)) },
 		"a pod waits for a node": func(w *world) {
 			w.group("gpu").Replicas++

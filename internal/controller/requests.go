@@ -47,10 +47,10 @@ func (c *Controller) byDefault(v *observe.View) bool {
 // written.
 const recheckPause = 5 * time.Second
 
-// reportWithoutCluster reports to what is for a RayCluster that does not exist: its ResourceRequests and its
-// CapacityPolicies. It returns the pause until something changes with time; 0 means that only an event starts the next
-// cycle. It writes only if --mode or the namespace makes clusters managed: otherwise another Heliostat may manage that
-// cluster once it exists.
+// reportWithoutCluster reports to what is for a RayCluster that does not exist, such as its ResourceRequests. It
+// returns the pause until something changes with time; 0 means that only an event starts the next cycle. It writes only
+// if --mode or the namespace makes clusters managed: otherwise another Heliostat may manage that cluster once it
+// exists.
 func (c *Controller) reportWithoutCluster(ctx context.Context, key nodepool.ClusterKey, now time.Time) time.Duration {
 	if c.config.ReadOnly || c.config.Form != Fleet || !c.asked(key) {
 		return 0

@@ -209,8 +209,8 @@ var scalerChecks = []Check{
 
 // policyChecks examine what RayClusters keep ready, and what is asked for them.
 var policyChecks = []Check{
-	{capacity.FindingUnreadable, raydemand.Error, capacityPolicies(policyUnreadable),
-		"nothing is kept warm, suspended or deleted by it, and no other CapacityPolicy takes its place"},
+	{"capacity-policy-unreadable", raydemand.Error, capacityPolicies(policyUnreadable),
+		"Heliostat reads no CapacityPolicies any more: nothing is kept warm, suspended or deleted by it"},
 	{capacity.FindingGroupUnknown, raydemand.Error, clusters(groupUnknown), "there is no such worker group"},
 	{capacity.FindingNodesLeft, raydemand.Warning, inputs(warmNodesLeft),
 		"Heliostat made it while it ran with --warm-nodes, and does not now: nothing changes or removes it, and the " +

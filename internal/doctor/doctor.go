@@ -167,5 +167,5 @@ var (
 	nodes    = each(func(x *inventory) []*Object { return x.Nodes })
 	// nodePools examines each of Karpenter's NodePools, capacityPolicies each CapacityPolicy.
 	nodePools        = each((*inventory).nodePools)
-	capacityPolicies = each((*inventory).policies)
+	capacityPolicies = each(func(x *inventory) []*Object { return x.ByKind["CapacityPolicy"] })
 )

@@ -34,8 +34,6 @@ type Input struct {
 	Stored bool
 	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
 	Annotations []string
-	// RemovedAnnotations are annotations that the last release read, with what to use instead.
-	RemovedAnnotations map[string]string
 }
 
 // Forbidden is a kind that the reader may not list. Namespace is empty if all namespaces were asked for.
@@ -122,11 +120,6 @@ func (x *inventory) gpuRequests() (all []gpuRequest) {
 		all = append(all, g.gpuRequests()...)
 	}
 	return all
-}
-
-// policies returns the CapacityPolicies that were read as such.
-func (x *inventory) policies() []*Object {
-	return slices.DeleteFunc(slices.Clone(x.ByKind["CapacityPolicy"]), func(o *Object) bool { return o.Policy == nil })
 }
 
 func podLabel(pod *Object, name string) string {

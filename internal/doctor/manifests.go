@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
@@ -28,8 +27,7 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 	if devices == nil {
 		devices = &dra.Objects{}
 	}
-	input := Input{Annotations: decode.KnownAnnotations(),
-		RemovedAnnotations: decode.RemovedAnnotations, Reader: reader}
+	input := Input{Annotations: decode.KnownAnnotations(), Reader: reader}
 	pods, unreadable := podsIn(objects)
 	for i, fields := range objects {
 		object, err := describe(fields, pods, reader)
@@ -170,13 +168,11 @@ func describe(
 	return object, nil
 }
 
-// describeOurs reads a CapacityPolicy or a ResourceRequest as serve does.
+// describeOurs reads a CapacityPolicy of an earlier release, or a ResourceRequest as serve does.
 func describeOurs(object *Object, at *unstructured.Unstructured) {
 	switch object.Kind {
 	case "CapacityPolicy":
-		var key nodepool.ClusterKey
-		key, object.Policy, object.PolicyFault = attached.ReadPolicy(at)
-		object.RayCluster = key.Name
+		object.RayCluster, _, _ = unstructured.NestedString(at.Object, "spec", "rayCluster")
 	case "ResourceRequest":
 		request := requests.Decode(at)
 		object.RayCluster = request.Cluster.Name

@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -32,9 +31,6 @@ type Object struct {
 	Head *nodepool.WorkerGroup
 	// Node is set for nodes.
 	Node *nodeViews
-	// Policy is what Heliostat reads in a CapacityPolicy, and PolicyFault why it cannot; nil for other kinds.
-	Policy      *capacity.Object
-	PolicyFault *raydemand.Finding
 	// RayCluster names the RayCluster that a CapacityPolicy or a ResourceRequest is for; empty for other kinds.
 	RayCluster string
 	// Place is where the object is, such as "document 2 of llm.yaml"; empty for an object of an API server.

@@ -88,7 +88,6 @@ func TestAKindThatIsNotServedIsReported(t *testing.T) {
 
 func TestWhatBreaksTheSchemaIsNamedWithItsValueAndWhatIsRight(t *testing.T) {
 	const request = "{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: a, labels: {x: y}}, "
-	const policy = "{apiVersion: heliostat.dev/v1alpha1, kind: CapacityPolicy, metadata: {name: a}, "
 	for text, want := range map[string][]string{
 		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {GPU: 0.5}, slice: {memory: 10Gi}}]}}": nil,
 		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: '60', priorty: 3, bundles: [{resources: {GPU: -1}, slice: {isolation: hard}}]}}": {
@@ -101,8 +100,6 @@ func TestWhatBreaksTheSchemaIsNamedWithItsValueAndWhatIsRight(t *testing.T) {
 			"spec: neither leaseSeconds nor holdUntilDeleted: true: want one of them"},
 		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: 1, holdUntilDeleted: true, bundles: [{resources: {GPU: 1}}]}}": {
 			"spec: both leaseSeconds and holdUntilDeleted: true: want one of them"},
-		policy + "spec: {rayCluster: llm, keepWarm: [{group: a, count: 1}]}}":          nil,
-		policy + "spec: {rayCluster: llm, keepWarm: [{group: a, count: 1, grup: b}]}}": {"spec.keepWarm[0].grup: \"b\": want group"},
 	} {
 		var got []string
 		for _, f := range violations(object(t, text)) {

@@ -1,59 +1,39 @@
 package doctor
 
 import (
+	"encoding/json"
+	"maps"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// policyUnreadable reports what serve reports about the same object.
+// policyUnreadable reports a CapacityPolicy, with the command that writes it to its RayCluster.
 func policyUnreadable(_ *inventory, o *Object, report reporter) {
-	if o.PolicyFault == nil && o.RayCluster == "" {
-		report(occurrence{Path: o.Root().Get("spec", "rayCluster").Path(),
-			Why: "it is for no RayCluster, so it has no effect",
-			Fix: edit("write the name of a RayCluster of the namespace")})
+	policy := maps.Clone(o.Root().Get("spec").Members())
+	delete(policy, "rayCluster")
+	text, err := json.Marshal(policy)
+	if err != nil {
+		text = []byte("{}")
 	}
-	if f := o.PolicyFault; f != nil {
-		report(occurrence{Field: f.Field, Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)})
-	}
+	of := &Object{Kind: "RayCluster", Namespace: o.Namespace, Name: o.RayCluster}
+	report(occurrence{Path: o.Root().Get("spec").Path(),
+		Fix: run(kubectl(of, "annotate", quote(capacity.Annotation+"="+string(text))))})
 }
 
-// policyOf returns the policy that counts for a RayCluster, as serve chooses it, and the object that holds it: a
-// CapacityPolicy, or the object with the annotation.
-func policyOf(x *inventory, o *Object) (counts *capacity.Written, holder *Object) {
-	counts, holder = o.Cluster.Policy, o
-	if o.Kind != "RayCluster" {
-		return counts, holder // no CapacityPolicy is for what it makes
-	}
-	holders := map[*capacity.Written]*Object{counts: o}
-	var objects []*capacity.Object
-	for _, p := range x.policies() {
-		if p.Namespace == o.Namespace && p.RayCluster == o.Name {
-			objects = append(objects, p.Policy)
-			holders[&p.Policy.Written] = p
-		}
-	}
-	counts = capacity.Choose(counts, objects)
-	return counts, holders[counts]
-}
-
-// groupUnknown reports what serve reports about entries of the policy that counts.
-func groupUnknown(x *inventory, o *Object, report reporter) {
-	counts, holder := policyOf(x, o)
-	if counts == nil {
+// groupUnknown reports what serve reports about entries of the policy.
+func groupUnknown(_ *inventory, o *Object, report reporter) {
+	if o.Cluster.Policy == nil {
 		return
 	}
-	at := "spec."
-	if holder.Policy == nil {
-		at = holder.Root().Path("metadata", "annotations", capacity.Annotation).String() + ": "
-	}
+	at := o.Root().Path("metadata", "annotations", capacity.Annotation).String() + ": "
 	has := func(group string) bool {
 		_, known := o.Cluster.Group(group)
 		return known
 	}
-	for _, f := range counts.GroupsUnknown(has) {
-		report(occurrence{Object: holder, Field: at + f.Field, Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)})
+	for _, f := range o.Cluster.Policy.GroupsUnknown(has) {
+		report(occurrence{Field: at + f.Field, Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)})
 	}
 }
 

@@ -159,11 +159,6 @@ func annotationUnknown(x *inventory, o *Object, report reporter) {
 		if !strings.HasPrefix(key, annotationPrefix) || slices.Contains(known, key) {
 			continue
 		}
-		if instead, was := x.Input.RemovedAnnotations[key]; was {
-			report(occurrence{Path: all.Path(key), Seen: all.Get(key).String(),
-				More: "it was removed; " + instead, Fix: patch(remove(all.Path(key)))})
-			continue
-		}
 		report(shows(all.Get(key), patch(remove(all.Path(key))).
 			Hint("the known annotations are "+strings.Join(known, ", "))))
 	}

@@ -32,10 +32,9 @@ func refused(faults func(*Object) []occurrence) scope {
 	}
 }
 
-// alreadyReported reports whether capacity-policy-unreadable or object-unreadable is about the same field.
+// alreadyReported reports whether object-unreadable is about the same field.
 func alreadyReported(o *Object, field string) bool {
-	return o.PolicyFault != nil && o.PolicyFault.Field == field ||
-		slices.ContainsFunc(o.Unreadable, func(text string) bool { return strings.HasPrefix(text, field+": ") })
+	return slices.ContainsFunc(o.Unreadable, func(text string) bool { return strings.HasPrefix(text, field+": ") })
 }
 
 // unknownKind reports an object whose kind or API group is Ray's or Heliostat's, if there is no such kind in its

@@ -20,7 +20,6 @@ import (
 
 	"heliostat.dev/heliostat/deploy"
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity/policytext"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -157,14 +156,9 @@ func violations(o *Object) []occurrence {
 		if u.at.String() == "apiVersion" || u.at.String() == "kind" {
 			continue
 		}
-		why := "the schema has no such field"
-		removed := policytext.RemovedFields[strings.TrimPrefix(u.at.String(), "spec.")]
-		if o.Kind == "CapacityPolicy" && removed != "" {
-			why = "the field was removed; " + removed
-		}
 		s.faults = append(s.faults, occurrence{Path: u.at, Seen: shown(u.value),
 			More: "want " + fieldpath.WantName(u.at.LastKey(), u.known), Fix: edit("rename or remove the field"),
-			Why: why + ": kubectl refuses the object, and the API server drops the field"})
+			Why: "the schema has no such field: kubectl refuses the object, and the API server drops the field"})
 	}
 	return append(s.faults, lasting(o)...)
 }

@@ -160,20 +160,15 @@ type Cluster struct {
 	// Reclaimed is what was taken (annotation heliostat.dev/reclaimed); it is shared and must not be changed.
 	Reclaimable bool
 	Reclaimed   []giveback.Taking
-	// Policy is the capacity policy that counts; nil if there is none. It is shared and must not be changed.
+	// Policy is the capacity policy (annotation heliostat.dev/capacity-policy); nil if there is none. It is shared and
+	// must not be changed.
 	Policy *capacity.Written
 	// OwnedBy is the kind and the name of the first object that owns the RayCluster; empty if none does.
 	OwnedBy string
 	// IdleSince is since when the RayCluster has had no work, if Heliostat has suspended it and nobody has changed its
 	// spec since; else zero.
 	IdleSince time.Time
-	// PolicyUnknown says why a policy may be missing, or is empty. Meanwhile no capacity may be removed.
-	PolicyUnknown string
-	// PolicyStatuses are the statuses of CapacityPolicies that are to be written.
-	PolicyStatuses []capacity.Status
-	// PolicyStatus is the status of the CapacityPolicy that counts; nil if none does.
-	PolicyStatus *capacity.Status
-	Findings     []raydemand.Finding
+	Findings  []raydemand.Finding
 	// Unreadable says that the object could not be read well enough to write to it.
 	Unreadable bool
 	// ProvisionersSeen says that the Events of node autoscalers are read and that one has reported about some pod
@@ -216,11 +211,8 @@ const (
 
 // Unknown returns which wishes of users are unknown, so that no capacity may be removed; empty if all are known.
 func (c *Cluster) Unknown() string {
-	switch {
-	case c.OwnedUnknown != "":
+	if c.OwnedUnknown != "" {
 		return "the ResourceRequests are unknown: " + c.OwnedUnknown
-	case c.PolicyUnknown != "":
-		return "the CapacityPolicies are unknown: " + c.PolicyUnknown
 	}
 	return ""
 }

@@ -79,7 +79,7 @@ func aside(all map[string]unstructured.Unstructured) (keys []string) {
 
 func TestKustomizeBuildsWhatTheChartMakes(t *testing.T) {
 	got := built(t, filepath.Join(dir, "../kustomize/default"))
-	more := []string{"CustomResourceDefinition /capacitypolicies.heliostat.dev", "CustomResourceDefinition /resourcerequests.heliostat.dev", "Namespace /heliostat"}
+	more := []string{"CustomResourceDefinition /resourcerequests.heliostat.dev", "Namespace /heliostat"}
 	if diff := cmp.Diff(more, aside(got)); diff != "" {
 		t.Errorf("beside the chart's objects (-want +got):\n%s", diff)
 	}

@@ -217,7 +217,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"a setting that is a value", `config: {log-level: debug}`, "config.log-level: overrides what the chart sets; set logging.level instead"},
 		{"the same in one word", `config: {logLevel: debug}`, "set logging.level"},
 		{"a flag that is a value", `extraArgs: [--mode=shadow]`, "extraArgs: --mode=shadow: overrides what the chart sets; set mode instead"},
-		{"a removed value", `forecast: "off"`, "forecast was removed; use schedules of a CapacityPolicy, or a longer idle timeout"},
+		{"a removed value", `forecast: "off"`, "forecast was removed; use schedules of a capacity policy, or a longer idle timeout"},
 		{"a removed value", `requestMemory: 64Mi`, "requestMemory was removed; the CRD bounds a ResourceRequest"},
 		{"a setting that is no name", `config: {"log level": debug}`, "log level"},
 		{"an address of runbooks that is none", `metrics: {prometheusRule: {runbookURL: runbooks}}`, "runbookURL"},

@@ -1,5 +1,5 @@
 // Package requestrules has no code. Its tests hold REST and the CustomResourceDefinition of ResourceRequests to the
-// same rules, and likewise package policytext and the CustomResourceDefinition of CapacityPolicies.
+// same rules.
 package requestrules
 
 import (
@@ -40,11 +40,9 @@ type definition struct {
 	rules      *cel.Validator
 }
 
-func readDefinition(t *testing.T) definition { return readDefinitionOf(t, "resourcerequests") }
-
-func readDefinitionOf(t *testing.T, resource string) definition {
+func readDefinition(t *testing.T) definition {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/chart/crds/heliostat.dev_" + resource + ".yaml")
+	text, err := os.ReadFile("../../deploy/chart/crds/heliostat.dev_resourcerequests.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/pkg/raydemand/gcs"
@@ -49,13 +48,7 @@ func (k *stillKube) OwnerEvent(nodepool.Cluster, bool, string, string)     {}
 func (k *stillKube) Guard(context.Context, nodepool.GuardChange) error     { return nil }
 func (k *stillKube) EndIdle(context.Context, nodepool.IdleChange) error    { return nil }
 
-func (k *stillKube) PoliciesWithoutCluster(nodepool.ClusterKey) []capacity.Status { return nil }
-
 func (k *stillKube) KeepNodes(context.Context, nodepool.BufferChange) error { return nil }
-
-func (k *stillKube) ReportPolicy(context.Context, nodepool.ClusterKey, capacity.Status) error {
-	return nil
-}
 
 func (k *stillKube) Provision(context.Context, nodepool.ProvisioningChange) error {
 	return nil

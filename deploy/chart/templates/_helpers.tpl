@@ -132,7 +132,7 @@ api.tls.certManager.renewBefore: cert-manager renews a certificate when a third 
 podDisruptionBudget.maxUnavailable: one pod may be unavailable
 revisionHistoryLimit: Kubernetes keeps 3 old ReplicaSets
 terminationGracePeriodSeconds: a pod has 10 s to end
-forecast: use schedules of a CapacityPolicy, or a longer idle timeout
+forecast: use schedules of a capacity policy, or a longer idle timeout
 requestMemory: the CRD bounds a ResourceRequest; to bound their number, use a ResourceQuota
 {{- end -}}
 

@@ -17,12 +17,6 @@
 - apiGroups: [heliostat.dev]
   resources: [resourcerequests/status]
   verbs: [patch] # the state of each
-- apiGroups: [heliostat.dev]
-  resources: [capacitypolicies]
-  verbs: [list, watch] # what RayClusters keep ready; optional: the annotation works without it
-- apiGroups: [heliostat.dev]
-  resources: [capacitypolicies/status]
-  verbs: [patch] # whether each counts
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch] # of all namespaces, if granted there: they take their part of nodes

@@ -84,7 +84,6 @@ func TestWhatPreventsAnEndForGood(t *testing.T) {
 		"another controller": {nodepool.Cluster{OwnedBy: "AppWrapper a"}, "AppWrapper a owns it"},
 		"Kueue":              {nodepool.Cluster{Queue: nodepool.Queue{Mark: "queue"}}, "Kueue queues it, and would start it again"},
 		"unknown requests":   {nodepool.Cluster{OwnedUnknown: "forbidden"}, "the ResourceRequests are unknown: forbidden"},
-		"an unknown policy":  {nodepool.Cluster{PolicyUnknown: "forbidden"}, "the CapacityPolicies are unknown: forbidden"},
 	} {
 		if got := warm.Prevented(&c.cluster); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -36,7 +36,7 @@ type Seen struct {
 	Plan     *planner.Plan
 }
 
-// decide decides for a RayCluster that is managed. While the policies or the buffers are unknown, nothing changes.
+// decide decides for a RayCluster that is managed. While the buffers are unknown, nothing changes.
 func (k *NodeKeeper) decide(s Seen) NodesDecision {
 	var d NodesDecision
 	cluster := s.Cluster
@@ -49,7 +49,7 @@ func (k *NodeKeeper) decide(s Seen) NodesDecision {
 		d.Findings = findings(cluster, policy, d.Plans)
 	}
 	known := cluster.Buffers
-	if known == nil || known.Unread+known.Missing+cluster.PolicyUnknown != "" {
+	if known == nil || known.Unread+known.Missing != "" {
 		return d
 	}
 	pods := capacity.NodePods(d.Plans, groups)

@@ -199,10 +199,6 @@ func TestABufferGoesWithItsGroup(t *testing.T) {
 func TestNothingIsTouchedOnDoubt(t *testing.T) {
 	w := newWorld()
 	w.round(t, "at first", Keep, "gpu 2 v1")
-	policy := w.cluster.Policy
-	w.cluster.Policy, w.cluster.PolicyUnknown = nil, "they have not been read yet"
-	w.round(t, "policies are unknown", Keep)
-	w.cluster.Policy, w.cluster.PolicyUnknown = policy, ""
 	known := w.cluster.Buffers
 	w.cluster.Buffers = &nodepool.Buffers{Unread: "not read", Templates: known.Templates}
 	w.round(t, "buffers are unknown", Keep)

@@ -83,7 +83,7 @@ type Bundle = raydemand.Bundle
 // Example: {"idle":{"suspendAfter":"2h"},"keepWarm":[{"count":2,"group":"a100"}]}
 type CapacityPolicy = capacity.Policy
 
-// CapacityPolicyState The capacity policy that counts as of the last decision, and what becomes of it.
+// CapacityPolicyState The capacity policy as of the last decision, and what becomes of it.
 type CapacityPolicyState struct {
 	// Fault Why the policy cannot be read; it then wants nothing.
 	Fault string `json:"fault,omitempty"`
@@ -99,7 +99,7 @@ type CapacityPolicyState struct {
 	// Example: {"idle":{"suspendAfter":"2h"},"keepWarm":[{"count":2,"group":"a100"}]}
 	Policy CapacityPolicy `json:"policy"`
 
-	// Source The annotation, or the CapacityPolicy; empty if there is none.
+	// Source The annotation.
 	Source string `json:"source"`
 
 	// Warm What becomes of each entry of keepWarm with a count above 0.
@@ -114,7 +114,7 @@ type Cluster struct {
 	// Arrivals Starting workers, sorted by group, then those that have come furthest first; absent if there are none, at most 100.
 	Arrivals []Arrival `json:"arrivals,omitempty"`
 
-	// CapacityPolicy The capacity policy that counts, and what becomes of it; absent without one.
+	// CapacityPolicy The capacity policy, and what becomes of it; absent without one.
 	CapacityPolicy *CapacityPolicyState `json:"capacityPolicy,omitempty"`
 
 	// CycleSeconds How long the last cycle took.

@@ -8,10 +8,6 @@ import (
 
 // Codes of findings about policies. Plans, RayClusters and the doctor report them with the same words.
 const (
-	// FindingUnreadable: the spec of a CapacityPolicy cannot be read.
-	FindingUnreadable = "capacity-policy-unreadable"
-	// FindingSuperseded: a CapacityPolicy does not count, because another policy does.
-	FindingSuperseded = "capacity-policy-superseded"
 	// FindingGroupUnknown: a policy names a worker group that does not exist.
 	FindingGroupUnknown = "warm-group-unknown"
 	// FindingNodesUnused: a policy wants warm nodes, and none can be asked for.
@@ -34,22 +30,6 @@ const (
 	NodesOff = "this Heliostat asks for no nodes without workers"
 	NodesOn  = "serve with --warm-nodes (chart value warmNodes: true), or remove keepWarmNodes"
 )
-
-// UnreadableAt reports a CapacityPolicy that cannot be read at a field.
-func UnreadableAt(object, field, seen, want string) raydemand.Finding {
-	return raydemand.Finding{Code: FindingUnreadable, Severity: raydemand.Error, Object: object, Field: field,
-		Seen: seen, Why: "the policy cannot be read, so nothing is kept warm, suspended or deleted by it",
-		Fix: "write " + want}
-}
-
-// CountsInstead says which policy counts in place of another one.
-func (w *Written) CountsInstead() string { return w.Source + " counts for the RayCluster" }
-
-// SupersededBy reports a CapacityPolicy in whose place another policy counts.
-func SupersededBy(object string, counts *Written) raydemand.Finding {
-	return raydemand.Finding{Code: FindingSuperseded, Severity: raydemand.Warning, Object: object,
-		Why: counts.CountsInstead() + ", so this one has no effect", Fix: "delete one of them"}
-}
 
 // GroupUnknown reports an entry, such as keepWarm[0], that names a group that the RayCluster does not have.
 func GroupUnknown(source, entry, group string, loss Loss) raydemand.Finding {

@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -143,18 +142,6 @@ func (n *NodesPlan) text() string {
 		text += ", by the schedule " + n.Schedule
 	}
 	return text
-}
-
-// NodesLines returns a line for each entry as the status of a CapacityPolicy has it: keepWarmNodes[0]: warm: nodes for
-// 2 of 2 workers of group gpu. It leaves out what changes all the time.
-func NodesLines(plans []NodesPlan) string {
-	lines := make([]string, 0, len(plans))
-	for i := range plans {
-		n := &plans[i]
-		lines = append(lines, fmt.Sprintf("%s: %s: nodes for %d of %d workers of group %s", n.Name, n.Code, n.Asked,
-			n.Count, n.Group))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // NodePods adds up, by group, for how many pods nodes are asked for.

@@ -1,6 +1,7 @@
 package capacity_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -51,9 +52,7 @@ func TestForHowManyWorkersNodesAreKept(t *testing.T) {
 		lines, last := []string{}, ""
 		for _, n := range plans {
 			last = n.Message
-			line := capacity.NodesLines([]capacity.NodesPlan{n})
-			fields := strings.Fields(line) // keepWarmNodes[0]: warm: nodes for 2 of 2 workers of group gpu
-			lines = append(lines, fields[4]+"/"+fields[6]+" "+strings.TrimSuffix(fields[1], ":"))
+			lines = append(lines, fmt.Sprintf("%d/%d %s", n.Asked, n.Count, n.Code))
 		}
 		if got := strings.Join(lines, ", "); got != c.want || !strings.Contains(last, c.message) {
 			t.Errorf("%s: %s, %q; want %s, %q", c.name, got, last, c.want, c.message)

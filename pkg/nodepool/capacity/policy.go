@@ -1,7 +1,7 @@
 // Package capacity is the vocabulary of capacity policies: what a RayCluster keeps ready beyond what its work uses,
-// when, and what happens to a RayCluster without work. It says which of several policies counts, what a policy wants at
-// a moment, and for how many workers nodes are kept. It must not read a clock, a file or Kubernetes objects, and it
-// decides nothing about workers: the planner does. Package policytext below it reads the JSON form.
+// when, and what happens to a RayCluster without work. It says what a policy wants at a moment, and for how many
+// workers nodes are kept. It must not read a clock, a file or Kubernetes objects, and it decides nothing about workers:
+// the planner does. Package policytext below it reads the JSON form.
 package capacity
 
 import (
@@ -14,7 +14,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Annotation of a RayCluster holds its policy as JSON. It takes precedence over all CapacityPolicies.
+// Annotation of a RayCluster holds its policy as JSON.
 const Annotation = "heliostat.dev/capacity-policy"
 
 // The bounds of a policy. Each entry is placed once more in each plan, so there are few of them.
@@ -29,8 +29,7 @@ const (
 	MostIdle = 10 * 365 * 24 * time.Hour
 )
 
-// Policy is what a RayCluster keeps ready, and what happens when it has no work. Its JSON form is the annotation, the
-// body of the REST call and, with rayCluster, the spec of a CapacityPolicy.
+// Policy is what a RayCluster keeps ready, and what happens when it has no work. Its JSON form is the annotation.
 type Policy struct {
 	KeepWarm      []Warm      `json:"keepWarm,omitempty"`
 	KeepWarmNodes []WarmNodes `json:"keepWarmNodes,omitempty"`
@@ -158,65 +157,8 @@ func (w *Warm) Request(count int64) raydemand.Request {
 // Written is a policy and where it is written.
 type Written struct {
 	Policy
-	// Source is the annotation, or "CapacityPolicy NAME".
+	// Source names the annotation.
 	Source string
 	// Fault says why the policy cannot be read; it then wants nothing. Field is the path of the faulty field.
 	Fault string
-}
-
-// Object is a CapacityPolicy.
-type Object struct {
-	Written
-	Name, UID  string
-	Generation int64
-	CreatedAt  time.Time
-	// Deleting objects do not count.
-	Deleting bool
-}
-
-// Choose returns the policy that counts; nil if there is none. The annotation counts before all objects, because it is
-// on the RayCluster itself. Of several objects the oldest counts, so that a new one never changes what is in force, and
-// of equally old ones the first by name. A policy that cannot be read counts and wants nothing: a typo must not put
-// another policy in force.
-func Choose(annotated *Written, objects []*Object) *Written {
-	if annotated != nil {
-		return annotated
-	}
-	if first := First(objects); first != nil {
-		return &first.Written
-	}
-	return nil
-}
-
-// First returns the object that counts if there is no annotation; nil if there is none.
-func First(objects []*Object) *Object {
-	counting := slices.DeleteFunc(slices.Clone(objects), func(o *Object) bool { return o.Deleting })
-	if len(counting) == 0 {
-		return nil
-	}
-	return slices.MinFunc(counting, func(a, b *Object) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
-	})
-}
-
-// State is the state of a CapacityPolicy.
-type State string
-
-// The states, with the values of v1alpha1.PolicyState.
-const (
-	Active     State = "Active"
-	Superseded State = "Superseded"
-	Unreadable State = "Unreadable"
-	// NoRayCluster: no process watches such a RayCluster, or it does not exist.
-	NoRayCluster State = "NoRayCluster"
-)
-
-// Status is the status of one CapacityPolicy.
-type Status struct {
-	Name, UID  string
-	Generation int64
-	State      State
-	Message    string
-	// WarmNodes are lines about the entries of keepWarmNodes (NodesLines).
-	WarmNodes string
 }

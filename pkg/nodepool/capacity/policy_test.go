@@ -42,31 +42,6 @@ func TestTheHighestCountOfTheSchedulesThatApplyCounts(t *testing.T) {
 	}
 }
 
-func TestWhichPolicyCounts(t *testing.T) {
-	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
-	object := func(name string, made time.Time) *capacity.Object {
-		return &capacity.Object{Name: name, CreatedAt: made, Written: capacity.Written{Source: "CapacityPolicy " + name}}
-	}
-	young, old, twin := object("a", day(2)), object("c", day(1)), object("b", day(1))
-	if got := capacity.Choose(nil, nil); got != nil {
-		t.Errorf("no policy: %+v", got)
-	}
-	if got := capacity.Choose(nil, []*capacity.Object{young, old}); got.Source != old.Source {
-		t.Errorf("%s counts, want the oldest", got.Source)
-	}
-	if got := capacity.Choose(nil, []*capacity.Object{old, twin}); got.Source != twin.Source {
-		t.Errorf("%s counts, want the first by name of equally old ones", got.Source)
-	}
-	old.Deleting = true
-	if got := capacity.Choose(nil, []*capacity.Object{young, old}); got.Source != young.Source {
-		t.Errorf("%s counts, want the one that is not being deleted", got.Source)
-	}
-	annotated := &capacity.Written{Source: "annotation", Fault: "unreadable"}
-	if got := capacity.Choose(annotated, []*capacity.Object{young}); got != annotated {
-		t.Errorf("%s counts, want the annotation, even if it cannot be read", got.Source)
-	}
-}
-
 func TestAPolicyWritesWhatItReads(t *testing.T) {
 	const text = `{"keepWarm":[{"group":"gpu","count":2,"schedules":[{"start":"0 8 * * 1-5","end":"0 19 * * 1-5",` +
 		`"timeZone":"Europe/Berlin","count":4}]}],` +

@@ -239,8 +239,7 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*decode.Pod
 	m.owners.AddTo(&cluster, from.Ownership) // an owner may say that Kueue queues it
 	m.kueue.AddTo(&cluster)                  // after that: only a queued one has a quota
 	m.provisioning.AddTo(&cluster)
-	m.policies.AddTo(&cluster)        // a CapacityPolicy replaces the annotation
-	m.buffers.AddTo(&cluster, object) // after that: the policy says which nodes are kept
+	m.buffers.AddTo(&cluster, object)
 	m.panics.addTo(&cluster)
 	m.reportToken(&cluster)
 	m.requests.AddTo(&cluster)

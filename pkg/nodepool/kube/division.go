@@ -62,7 +62,7 @@ func (m *Manager) divided(reconcile Reconcile) Reconcile {
 	}
 }
 
-// divisible lists the RayClusters that need an owner: those that exist, and those that requests or policies are for.
+// divisible lists the RayClusters that need an owner: those that exist, and those that requests are for.
 func (m *Manager) divisible() ([]nodepool.ClusterKey, error) {
 	keys, err := m.Keys()
 	if err != nil {
@@ -72,11 +72,10 @@ func (m *Manager) divisible() ([]nodepool.ClusterKey, error) {
 	for _, key := range keys {
 		known[key] = true
 	}
-	others := m.policies.Clusters()
-	if m.requests != nil {
-		others = append(others, m.requests.Clusters()...)
+	if m.requests == nil {
+		return keys, nil
 	}
-	for _, key := range others {
+	for _, key := range m.requests.Clusters() {
 		if !known[key] {
 			known[key] = true
 			keys = append(keys, key)

@@ -70,7 +70,6 @@ type Manager struct {
 	nodes        *nodes.Watch           // nil in the single form
 	kueue        *kueue.Watch           // nil in the single form
 	quotas       quotaWatch             // empty in the single form
-	policies     *attached.Policies     // nil in the single form
 	provisioning *attached.Provisioning // nil without Options.Provisioning
 	buffers      *attached.Buffers      // nil without Options.WarmNodes
 	owners       *kueue.Owners
@@ -255,7 +254,6 @@ func (m *Manager) wire() error {
 	objects := attached.Config{Client: m.dynamic, Discovery: m.discovery, Namespaces: m.options.Namespaces,
 		Changed: m.Enqueue, Logger: m.options.Logger}
 	m.kueue = kueue.NewWatch(objects)
-	m.policies = attached.NewPolicies(objects)
 	if m.options.Provisioning {
 		m.provisioning = attached.NewProvisioning(objects)
 		reads = append(reads, m.provisioning)
@@ -273,7 +271,7 @@ func (m *Manager) wire() error {
 		m.enqueueNamespace(namespace)
 	})
 	m.decodes.limits, m.quotas.defaultsKnown = limits.of, limits.known
-	reads = append(reads, m.nodes, m.namespaces, m.quotas, limits, m.kueue, m.policies, m.requests)
+	reads = append(reads, m.nodes, m.namespaces, m.quotas, limits, m.kueue, m.requests)
 	return errors.Join(m.everywhere(reads...), m.manager.Add(m.requestWriter))
 }
 
@@ -426,10 +424,10 @@ func (m *Manager) exists(key nodepool.ClusterKey) bool {
 	return err != nil || object != nil
 }
 
-// needsWorker reports whether a RayCluster needs a worker: it exists, or a request or a policy for it needs a status
+// needsWorker reports whether a RayCluster needs a worker: it exists, or a request for it needs a status
 // that says it does not.
 func (m *Manager) needsWorker(key nodepool.ClusterKey) bool {
-	return m.exists(key) || m.requests != nil && m.requests.Any(key) || len(m.policies.WithoutCluster(key)) > 0
+	return m.exists(key) || m.requests != nil && m.requests.Any(key)
 }
 
 // forget drops what is kept about a RayCluster that is gone.

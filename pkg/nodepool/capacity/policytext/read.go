@@ -1,6 +1,5 @@
-// Package policytext reads the JSON form of a capacity policy: the annotation, the spec of a CapacityPolicy, and the
-// body of the REST call. A fault names the field, its value and what would be right. It gives schedules their windows.
-// The package must not know Kubernetes objects, and it reads no clock.
+// Package policytext reads the JSON form of a capacity policy. A fault names the field, its value and what would be
+// right. It gives schedules their windows. The package must not know Kubernetes objects, and it reads no clock.
 package policytext
 
 import (
@@ -25,16 +24,8 @@ const MaxBytes = 64 << 10
 // policyWant shows a policy.
 const policyWant = `a policy such as {"keepWarm": [{"group": "gpu", "count": 2}]}`
 
-// RemovedFields are fields of a policy that the last release read, with what to use instead.
-var RemovedFields = map[string]string{
-	"budget":    "use maxReplicas of the groups, and quotas",
-	"onUpgrade": "use KubeRay's blue/green upgrade of a RayService as it is",
-	"forecast":  "use schedules of keepWarm, or a longer idle timeout",
-}
-
-// Read reads a policy. ignored are members that belong to somebody else, such as rayCluster in the spec of a
-// CapacityPolicy.
-func Read(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
+// Read reads a policy.
+func Read(text []byte) (capacity.Policy, *fieldpath.Fault) {
 	text = bytes.TrimSpace(text)
 	if fault := checkText(text); fault != nil {
 		return capacity.Policy{}, fault
@@ -46,33 +37,12 @@ func Read(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
 		KeepWarmNodes: entries(members.Pick("keepWarmNodes"), capacity.MaxEntries, "entries", warmNodes),
 		Idle:          idle(members.Pick("idle")),
 	}
-	members.Done(append(removedFields(), ignored...)...)
-	for _, name := range removedFields() {
-		if field := members.Member(name); !field.Absent() && !slices.Contains(ignored, name) {
-			field.Fail("no such field, which was removed; " + RemovedFields[name])
-		}
-	}
+	members.Done()
 	if fault := doc.Strict(); fault != nil {
 		return capacity.Policy{}, fault
 	}
 	return policy, nil
 }
-
-// ReadStored reads a policy that the last release may have accepted: removed fields have no effect.
-func ReadStored(text []byte, ignored ...string) (capacity.Policy, *fieldpath.Fault) {
-	return Read(text, append(removedFields(), ignored...)...)
-}
-
-// IsRemoved reports whether the fault is a removed field.
-func IsRemoved(fault *fieldpath.Fault) bool {
-	if fault == nil {
-		return false
-	}
-	_, was := RemovedFields[fault.Path.String()]
-	return was
-}
-
-func removedFields() []string { return slices.Sorted(maps.Keys(RemovedFields)) }
 
 // checkText accepts one JSON object without repeated keys.
 func checkText(text []byte) *fieldpath.Fault {
@@ -113,7 +83,7 @@ func null(value any, at fieldpath.Path) (fieldpath.Path, bool) {
 	return at, false
 }
 
-// The bounds of a bundle. The CustomResourceDefinition repeats them.
+// The bounds of a bundle.
 const (
 	maxResources = 32
 	maxSelectors = 8

@@ -10,14 +10,14 @@ import (
 )
 
 func TestAPolicyIsRead(t *testing.T) {
-	p, fault := Read([]byte(`{"rayCluster": "trainer",
+	p, fault := Read([]byte(`{
 		"keepWarm": [
 			{"group": "gpu", "schedules": [
 				{"start": "0 8 * * 1-5", "end": "0 19 * * 1-5", "timeZone": "Europe/Berlin", "count": 4}]},
 			{"resources": {"GPU": 0.5}, "slice": {"memory": "10Gi"}, "labelSelectors": [{"zone": "a"}], "count": 2},
 			{"slice": {"memory": "20Gi"}, "count": 1}],
 		"keepWarmNodes": [{"group": "gpu", "count": 2, "schedules": [{"start": "0 8 * * *", "end": "0 9 * * *", "count": 3}]}],
-		"idle": {"suspendAfter": "2h", "deleteAfter": "24h"}}`), "rayCluster")
+		"idle": {"suspendAfter": "2h", "deleteAfter": "24h"}}`))
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -29,15 +29,6 @@ func TestAPolicyIsRead(t *testing.T) {
 	}
 	if got := p.KeepWarm[2].Request(1).Bundle[raydemand.GPU]; got != raydemand.One {
 		t.Errorf("a slice alone has %s GPUs, want 1", got)
-	}
-}
-
-func TestARemovedFieldSaysWhatToUseInstead(t *testing.T) {
-	for field, instead := range RemovedFields {
-		_, fault := Read([]byte(`{"` + field + `": {"a": 1}}`))
-		if want := "no such field, which was removed; " + instead; fault == nil || fault.Path.String() != field || fault.Want != want {
-			t.Errorf("%s: got %v, want %q", field, fault, want)
-		}
 	}
 }
 

@@ -1,8 +1,7 @@
-// Package attached reads the objects that belong to RayClusters, and keeps them by RayCluster (Objects): pods,
-// CapacityPolicies, which users write, and ProvisioningRequests and CapacityBuffers, which Heliostat makes and writes.
-// A kind, or the right to read it, may be missing; then there are no such objects, and a line of the log or a finding
-// says so. The package
-// writes only to objects that Heliostat made for the RayCluster, and must not decide anything.
+// Package attached reads the objects that belong to RayClusters, and keeps them by RayCluster (Objects): pods, and the
+// ProvisioningRequests and CapacityBuffers that Heliostat makes and writes. A kind, or the right to read it, may be
+// missing; then there are no such objects, and a finding says so. The package writes only to objects that Heliostat
+// made for the RayCluster, and must not decide anything.
 package attached
 
 import (

@@ -57,14 +57,6 @@ var knownAnnotations = []string{
 	ShardAnnotation,
 }
 
-// RemovedAnnotations are annotations of a RayCluster that the last release read, with what to use instead.
-var RemovedAnnotations = map[string]string{
-	annotationPrefix + "resource-requests-trace": "the process that decides knows the trace of the call",
-	annotationPrefix + "scale-up-trace":          "the process that decides knows the trace",
-	annotationPrefix + "start-times":             "each process learns how long workers take to start",
-	annotationPrefix + "surge":                   "give maxReplicas room for replacements above what the work needs",
-}
-
 // KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
 func KnownAnnotations() []string { return slices.Clone(knownAnnotations) }
 
@@ -74,12 +66,8 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 	annotations := metadata.Texts("annotations")
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if strings.HasPrefix(key, annotationPrefix) && !slices.Contains(knownAnnotations, key) {
-			fix := "use one of " + strings.Join(knownAnnotations, ", ")
-			if instead, was := RemovedAnnotations[key]; was {
-				fix = "remove it: it was removed; " + instead
-			}
 			metadata.Report.Add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+key,
-				annotations[key], "Heliostat does not read it", fix)
+				annotations[key], "Heliostat does not read it", "use one of "+strings.Join(knownAnnotations, ", "))
 		}
 	}
 	unreadable := func(key, why, fix string) { unreadableAnnotation(metadata, key, annotations[key], why, fix) }
@@ -144,8 +132,7 @@ func inAnnotation(key string, fault *fieldpath.Fault) string {
 	return strings.TrimSuffix(key+": "+fault.Path.String(), ": ")
 }
 
-// readPolicy reads the capacity policy of the annotation. One that cannot be read wants nothing, and no CapacityPolicy
-// takes its place.
+// readPolicy reads the capacity policy. One that cannot be read wants nothing.
 func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
 	text, set := metadata.Texts("annotations")[capacity.Annotation]
 	if !set {
@@ -154,11 +141,6 @@ func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
 	written := &capacity.Written{Source: "annotation " + capacity.Annotation}
 	cluster.Policy = written
 	policy, fault := policytext.Read([]byte(text))
-	if policytext.IsRemoved(fault) {
-		metadata.Report.Add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+
-			inAnnotation(capacity.Annotation, fault), fault.Value, "Heliostat does not read it", "write "+fault.Want)
-		policy, fault = policytext.ReadStored([]byte(text))
-	}
 	if fault == nil {
 		written.Policy = policy
 		return

@@ -171,16 +171,6 @@ func TestWhatCannotBeReadIsAFinding(t *testing.T) {
 	}
 }
 
-func TestARemovedAnnotationSaysWhatToUseInstead(t *testing.T) {
-	for annotation, instead := range RemovedAnnotations {
-		cluster := decodeSample(t, "heliostat.dev/mode", annotation)
-		i := slices.Index(codes(cluster.Findings), AnnotationUnknown)
-		if want := "remove it: it was removed; " + instead; i < 0 || cluster.Findings[i].Fix != want {
-			t.Errorf("findings %v, want an %s with %q", cluster.Findings, AnnotationUnknown, want)
-		}
-	}
-}
-
 func TestANegativeIdleTimeoutIsNone(t *testing.T) {
 	cluster := decodeSample(t, "idleTimeoutSeconds: 120", "idleTimeoutSeconds: -7", "idleTimeoutSeconds: 30", "idleTimeoutSeconds: -1")
 	if cluster.IdleTimeout != 0 || *cluster.Groups[0].IdleTimeout != 0 {
@@ -650,17 +640,6 @@ func TestAPolicyThatCannotBeReadWantsNothingAndIsAFinding(t *testing.T) {
 	if f.Code != AnnotationUnreadable || !strings.HasSuffix(f.Field, "capacity-policy: keepWarm[0].count") ||
 		f.Seen != `"two"` || !strings.Contains(f.Fix, "a whole number from 0 to 10000") {
 		t.Errorf("finding %+v", f)
-	}
-}
-
-func TestAFieldThatWasRemovedIsAFindingAndTheRestOfThePolicyCounts(t *testing.T) {
-	d := annotatedWith(`{"onUpgrade": "match", "keepWarm": [{"group": "gpu", "count": 2}]}`)
-	if p := d.Cluster.Policy; p == nil || p.Fault != "" || len(p.KeepWarm) != 1 {
-		t.Errorf("policy %+v, want 2 free workers of gpu", p)
-	}
-	if len(d.Findings) != 1 || d.Findings[0].Code != AnnotationUnknown || d.Findings[0].Severity != raydemand.Warning ||
-		!strings.HasSuffix(d.Findings[0].Field, "capacity-policy: onUpgrade") || !strings.Contains(d.Findings[0].Fix, "was removed") {
-		t.Errorf("findings %+v, want that onUpgrade was removed", d.Findings)
 	}
 }
 
