@@ -63,9 +63,8 @@ func newNamespaces(
 		attached.Config{Namespaces: named, Changed: func(of nodepool.ClusterKey) { changed(of.Namespace) }},
 		attached.Kind[*corev1.Namespace, namespaceSettings]{
 			Source: func(all string) reflector.Source {
-				source := reflector.Of("namespaces", &corev1.Namespace{}, client, metav1.ListOptions{})
+				source := reflector.Of("namespaces", &corev1.Namespace{}, client, metav1.ListOptions{}, log)
 				source.Forbidden = func(err error) { n.Unread(all, err.Error()) }
-				source.Failed = func(err error) { log.Debug("reading namespaces failed; retrying", "reason", err) }
 				return source
 			},
 			Read: func(object *corev1.Namespace) (attached.Object[namespaceSettings], bool) {

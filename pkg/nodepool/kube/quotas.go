@@ -43,9 +43,8 @@ func newInNamespaces[T named, L runtime.Object, C reflector.Client[L]](
 			Changed: func(of nodepool.ClusterKey) { changed(of.Namespace) }},
 		attached.Kind[T, T]{
 			Source: func(namespace string) reflector.Source {
-				source := reflector.Of(name, kind, client(namespace), metav1.ListOptions{})
+				source := reflector.Of(name, kind, client(namespace), metav1.ListOptions{}, log)
 				source.Forbidden = func(error) { w.Unread(namespace, "this process may not list and watch "+name) }
-				source.Failed = func(err error) { log.Debug("reading failed; retrying", "reason", err) }
 				return source
 			},
 			Read: func(object T) (attached.Object[T], bool) {

@@ -54,7 +54,7 @@ func newRayPods(c rayPodsConfig) *rayPods {
 
 func (p *rayPods) source(namespace string) reflector.Source {
 	source := reflector.Of("pods of RayClusters", &corev1.Pod{}, p.config.Client.Pods(namespace),
-		metav1.ListOptions{LabelSelector: p.selector})
+		metav1.ListOptions{LabelSelector: p.selector}, p.config.Logger)
 	source.Failed = func(err error) {
 		if apierrors.IsInvalid(err) {
 			return // an API server that does not stream lists; the reflector lists then

@@ -78,23 +78,16 @@ func newClaimWatch(client untypedClient, served func(context.Context) *bool, log
 
 // Start reads NodeClaims until ctx ends.
 func (c *claimWatch) Start(ctx context.Context) error {
-	source := reflector.Of("nodeclaims", &unstructured.Unstructured{}, c.client, metav1.ListOptions{})
-	source.Forbidden = func(err error) { c.forbid(ctx, err) }
+	source := reflector.Of("nodeclaims", &unstructured.Unstructured{}, c.client, metav1.ListOptions{}, c.log)
+	source.Served = c.served
+	source.Forbidden = func(err error) {
+		if c.setUnknown(nodepool.NodeClaimsForbidden) {
+			c.log.Info("nodeclaims are forbidden", "reason", err)
+		}
+	}
 	source.Absent = func(error) { c.setUnknown(nodepool.NoNodeClaims) }
-	source.Failed = func(err error) { c.log.Debug("reading nodeclaims failed; retrying", "reason", err) }
 	source.Into(ctx, c.store())
 	return nil
-}
-
-// forbid distinguishes a Karpenter that may not be watched from one that is not installed: the API server forbids both.
-func (c *claimWatch) forbid(ctx context.Context, err error) {
-	if served := c.served(ctx); served != nil && !*served {
-		c.setUnknown(nodepool.NoNodeClaims)
-		return
-	}
-	if c.setUnknown(nodepool.NodeClaimsForbidden) {
-		c.log.Info("nodeclaims are forbidden", "reason", err)
-	}
 }
 
 // setUnknown forgets all claims, and reports whether the state changed.

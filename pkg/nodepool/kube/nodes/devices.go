@@ -22,28 +22,25 @@ import (
 // DeviceClasses and ResourceClaimTemplates make of them. Each process reads them once, for all RayClusters. Clusters
 // without Dynamic Resource Allocation have none.
 type nodeDevices struct {
-	clients deviceClients
+	clients map[string]untypedClient    // by resource
 	served  func(context.Context) *bool // whether the API server serves ResourceSlices; nil if that is unknown
 	log     *slog.Logger
 	// changed is called after something changed, with whether it is more than what claims have.
 	changed func(facts bool)
 
 	mu sync.Mutex
-	// Guarded by mu. forbidden are the kinds that this process may not read, heard those about which the API server has
-	// responded once.
-	devices          dra.Objects
-	stale            bool
-	forbidden, heard map[string]bool
-	byNode           map[string]devicesOfNode
-	others           dra.Supply // on nodes that are not in byNode
-	newest           int64      // version
+	// Guarded by mu. forbidden has the kinds about which the API server has responded once, true for those that this
+	// process may not read.
+	devices   dra.Objects
+	stale     bool
+	forbidden map[string]bool
+	byNode    map[string]devicesOfNode
+	others    dra.Supply // on nodes that are not in byNode
+	newest    int64      // version
 
 	// answered is closed when the API server has responded about all kinds.
 	answered chan struct{}
 }
-
-// deviceClients read the kinds.
-type deviceClients struct{ slices, claims, classes, templates untypedClient }
 
 // devicesOfNode are the devices of one node, and what they supply. version differs after each change.
 type devicesOfNode struct {
@@ -52,33 +49,32 @@ type devicesOfNode struct {
 	version int64
 }
 
-func newNodeDevices(
-	client dynamic.Interface, served func(context.Context) *bool, log *slog.Logger, changed func(facts bool),
-) *nodeDevices {
-	resource := func(name string) untypedClient {
-		return client.Resource(resourcev1.SchemeGroupVersion.WithResource(name))
+// The resources that are read. Devices are known with the first two.
+const (
+	sliceKind    = "resourceslices"
+	claimKind    = "resourceclaims"
+	classKind    = "deviceclasses"
+	templateKind = "resourceclaimtemplates"
+	deviceKinds  = 4
+)
+
+// deviceClientsOf returns the clients of the resources that are read.
+func deviceClientsOf(client dynamic.Interface) map[string]untypedClient {
+	clients := map[string]untypedClient{}
+	for _, name := range []string{sliceKind, claimKind, classKind, templateKind} {
+		clients[name] = client.Resource(resourcev1.SchemeGroupVersion.WithResource(name))
 	}
-	return devicesFrom(deviceClients{resource("resourceslices"), resource("resourceclaims"),
-		resource("deviceclasses"), resource("resourceclaimtemplates")}, served, log, changed)
+	return clients
 }
 
-func devicesFrom(
-	clients deviceClients, served func(context.Context) *bool, log *slog.Logger, changed func(facts bool),
+func newNodeDevices(
+	clients map[string]untypedClient, served func(context.Context) *bool, log *slog.Logger, changed func(facts bool),
 ) *nodeDevices {
 	return &nodeDevices{
 		clients: clients, served: served, log: log, changed: changed,
-		forbidden: map[string]bool{}, heard: map[string]bool{}, answered: make(chan struct{}),
+		forbidden: map[string]bool{}, answered: make(chan struct{}),
 	}
 }
-
-// The kinds that are read. Devices are known with the first two.
-const (
-	sliceKind    = "ResourceSlices"
-	claimKind    = "ResourceClaims"
-	classKind    = "DeviceClasses"
-	templateKind = "ResourceClaimTemplates"
-	deviceKinds  = 4
-)
 
 // Start reads the objects until ctx ends.
 func (d *nodeDevices) Start(ctx context.Context) error {
@@ -86,13 +82,13 @@ func (d *nodeDevices) Start(ctx context.Context) error {
 		return func(name types.NamespacedName) bool { return drop(name.Name) }
 	}
 	var reads sync.WaitGroup
-	reads.Go(readsDevices(ctx, d, d.clients.slices, deviceKind[resourcev1.ResourceSlice]{
+	reads.Go(readsDevices(ctx, d, deviceKind[resourcev1.ResourceSlice]{
 		sliceKind, o.ClearSlices, o.PutSlice, bare(o.DropSlice), o.KnowSlices}))
-	reads.Go(readsDevices(ctx, d, d.clients.claims, deviceKind[resourcev1.ResourceClaim]{
+	reads.Go(readsDevices(ctx, d, deviceKind[resourcev1.ResourceClaim]{
 		claimKind, o.ClearClaims, o.PutClaim, o.DropClaim, o.KnowClaims}))
-	reads.Go(readsDevices(ctx, d, d.clients.classes, deviceKind[resourcev1.DeviceClass]{
+	reads.Go(readsDevices(ctx, d, deviceKind[resourcev1.DeviceClass]{
 		classKind, o.ClearClasses, o.PutClass, bare(o.DropClass), o.KnowClasses}))
-	reads.Go(readsDevices(ctx, d, d.clients.templates, deviceKind[resourcev1.ResourceClaimTemplate]{
+	reads.Go(readsDevices(ctx, d, deviceKind[resourcev1.ResourceClaimTemplate]{
 		templateKind, o.ClearTemplates, o.PutTemplate, o.DropTemplate, nil}))
 	reads.Wait()
 	return nil
@@ -120,7 +116,7 @@ func (k deviceKind[T]) empty() (differs bool) {
 }
 
 // readsDevices returns what keeps the devices up to date with the objects of a kind until ctx ends.
-func readsDevices[T any](ctx context.Context, d *nodeDevices, client untypedClient, kind deviceKind[T]) func() {
+func readsDevices[T any](ctx context.Context, d *nodeDevices, kind deviceKind[T]) func() {
 	put := func(u *unstructured.Unstructured) bool {
 		object := new(T)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
@@ -130,10 +126,10 @@ func readsDevices[T any](ctx context.Context, d *nodeDevices, client untypedClie
 		}
 		return kind.put(object)
 	}
-	source := reflector.Of(kind.name, &unstructured.Unstructured{}, client, metav1.ListOptions{})
-	source.Forbidden = func(err error) { d.forbid(ctx, kind.name, kind.clear, kind.empty, err) }
+	source := reflector.Of(kind.name, &unstructured.Unstructured{}, d.clients[kind.name], metav1.ListOptions{}, d.log)
+	source.Served = d.served
+	source.Forbidden = func(err error) { d.forbid(kind.name, kind.clear, err) }
 	source.Absent = func(error) { d.change(kind.name, kind.empty) }
-	source.Failed = func(err error) { d.log.Debug("reading "+kind.name+" failed; retrying", "reason", err) }
 	store := &reflector.Store[*unstructured.Unstructured]{
 		Put: func(u *unstructured.Unstructured) { d.change(kind.name, func() bool { return put(u) }) },
 		Remove: func(u *unstructured.Unstructured) {
@@ -156,29 +152,23 @@ func readsDevices[T any](ctx context.Context, d *nodeDevices, client untypedClie
 // change applies a change of a kind that may be read, which reports whether it changes something.
 func (d *nodeDevices) change(kind string, apply func() bool) {
 	d.mu.Lock()
-	first := !d.heard[kind] || d.forbidden[kind]
-	changed := apply() || first
+	wasForbidden, heard := d.forbidden[kind]
+	changed := apply() || wasForbidden || !heard
 	d.stale = d.stale || changed
-	delete(d.forbidden, kind)
-	d.hear(kind)
+	d.hear(kind, false)
 	d.mu.Unlock()
 	if changed {
 		d.changed(kind != claimKind)
 	}
 }
 
-// forbid notes that this process may not read a kind, and forgets its objects, which would become out of date. The API
-// server forbids kinds that it does not serve too.
-func (d *nodeDevices) forbid(ctx context.Context, kind string, clear, empty func() bool, err error) {
-	if served := d.served(ctx); served != nil && !*served {
-		d.change(kind, empty)
-		return
-	}
+// forbid notes that this process may not read a kind, and forgets its objects, which would become out of date.
+func (d *nodeDevices) forbid(kind string, clear func() bool, err error) {
 	d.mu.Lock()
 	before := d.forbidden[kind]
 	clear()
-	d.stale, d.forbidden[kind] = true, true
-	d.hear(kind)
+	d.stale = true
+	d.hear(kind, true)
 	d.mu.Unlock()
 	if !before {
 		d.log.Info(kind+" are forbidden, so plans do not count what they say about devices", "reason", err)
@@ -187,13 +177,10 @@ func (d *nodeDevices) forbid(ctx context.Context, kind string, clear, empty func
 }
 
 // hear notes that the API server has responded about a kind. The caller holds mu.
-func (d *nodeDevices) hear(kind string) {
-	if d.heard[kind] = true; len(d.heard) == deviceKinds {
-		select {
-		case <-d.answered:
-		default:
-			close(d.answered)
-		}
+func (d *nodeDevices) hear(kind string, forbidden bool) {
+	d.forbidden[kind] = forbidden
+	if len(d.forbidden) == deviceKinds && !isClosed(d.answered) {
+		close(d.answered)
 	}
 }
 

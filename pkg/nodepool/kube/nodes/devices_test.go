@@ -169,7 +169,7 @@ devices: [` + fmt.Sprintf(instance, 0) + ", " + fmt.Sprintf(instance, 1) + `]}}`
 		"a node without labels":          {},
 	} {
 		n := newNodes(nil, slog.New(slog.DiscardHandler), func() {})
-		n.readUse(nil, devicesFrom(deviceClients{}, nil, n.log, n.touchDevices))
+		n.readUse(nil, newNodeDevices(nil, nil, n.log, n.touchDevices))
 		n.update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}})
 		kinds := func() (got []gpuinfo.Kind) {
 			if gpus := n.viewNow().nodes[0].GPUs; gpus != nil {
@@ -208,7 +208,7 @@ func TestADeclaredShapeIsTriedForWhatAClassSupplies(t *testing.T) {
 	for name, forbidden := range map[string]bool{"nodes are known": false, "nodes are forbidden": true} {
 		n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 		n.configure(sharing.Reader{}, config)
-		n.readUse(nil, devicesFrom(deviceClients{}, nil, n.log, n.touchDevices))
+		n.readUse(nil, newNodeDevices(nil, nil, n.log, n.touchDevices))
 		if n.replace(nil, ""); forbidden {
 			n.forbid(errForbidden)
 		}
@@ -246,7 +246,7 @@ func TestADeclaredShapeIsTriedForWhatAClassSupplies(t *testing.T) {
 
 func TestClaimsOfTheHeadCount(t *testing.T) {
 	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
-	n.readUse(nil, devicesFrom(deviceClients{}, nil, n.log, n.touchDevices))
+	n.readUse(nil, newNodeDevices(nil, nil, n.log, n.touchDevices))
 	n.replace([]*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, "")
 	class, extended := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, "nvidia.com/gpu"
 	class.Spec.ExtendedResourceName = &extended

@@ -33,11 +33,8 @@ type feed struct {
 // read watches the Events of its source.
 func (f *feed) read(ctx context.Context) {
 	source := reflector.Of("events of "+f.source, &corev1.Event{}, f.client,
-		metav1.ListOptions{FieldSelector: f.selector()})
+		metav1.ListOptions{FieldSelector: f.selector()}, f.p.log)
 	source.Forbidden = func(err error) { f.p.forbid(f, err) }
-	source.Failed = func(err error) {
-		f.p.log.Debug("reading events failed; retrying", "source", f.source, "reason", err)
-	}
 	source.Into(ctx, f.store())
 }
 

@@ -172,7 +172,7 @@ func (n *nodes) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { n.publish(ctx) })
 	wg.Go(func() { n.age(ctx) })
-	source := reflector.Of("nodes", &corev1.Node{}, n.client, metav1.ListOptions{})
+	source := reflector.Of("nodes", &corev1.Node{}, n.client, metav1.ListOptions{}, n.log)
 	source.Forbidden, source.Failed = n.forbid, n.failed
 	source.Into(ctx, n.store())
 	wg.Wait()

@@ -62,9 +62,9 @@ var boundAlive = fields.AndSelectors(
 
 // Start reads pods until ctx ends.
 func (p *nodePods) Start(ctx context.Context) error {
-	source := reflector.Of("pods on nodes", &corev1.Pod{}, p.client, metav1.ListOptions{FieldSelector: boundAlive})
+	source := reflector.Of("pods on nodes", &corev1.Pod{}, p.client,
+		metav1.ListOptions{FieldSelector: boundAlive}, p.log)
 	source.List, source.Forbidden = p.list, p.forbid
-	source.Failed = func(err error) { p.log.Debug("reading pods on nodes failed; retrying", "reason", err) }
 	source.Into(ctx, p.store())
 	return nil
 }

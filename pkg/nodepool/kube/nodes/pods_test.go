@@ -105,7 +105,7 @@ func besideDevices(t *testing.T, pods *fakePods, slices, claims *fakeClaims, tes
 		slices.stream, claims.stream = watch.NewFakeWithChanSize(100, false), watch.NewFakeWithChanSize(100, false)
 		yes := true
 		none := func() *fakeClaims { return &fakeClaims{stream: watch.NewFakeWithChanSize(100, false)} }
-		n.readUse(pods, devicesFrom(deviceClients{slices, claims, none(), none()}, func(context.Context) *bool { return &yes }, n.log, n.touchDevices))
+		n.readUse(pods, newNodeDevices(map[string]untypedClient{sliceKind: slices, claimKind: claims, classKind: none(), templateKind: none()}, func(context.Context) *bool { return &yes }, n.log, n.touchDevices))
 		ended := make(chan error, 3)
 		go func() { ended <- n.Start(ctx) }()
 		go func() { ended <- n.use.pods.Start(ctx) }()

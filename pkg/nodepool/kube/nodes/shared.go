@@ -1,42 +1,26 @@
 package nodes
 
-import (
-	"sync"
-	"weak"
-)
+import "sync"
 
 // shared keeps values that several RayClusters use, by what they were made of: a version that all of them share, and a
-// key. It keeps those of the last version alone, and each only while some RayCluster does. Its zero value is ready for
-// use, also by several goroutines.
+// key. It keeps those of the last version alone. Its zero value is ready for use, also by several goroutines.
 type shared[V, K comparable, T any] struct {
 	mu      sync.Mutex
 	version V
-	byKey   map[K]weak.Pointer[made[T]]
-}
-
-// made is a value that is made once.
-type made[T any] struct {
-	once  sync.Once
-	value T
+	byKey   map[K]func() *T
 }
 
 // of returns the value of a version and key, and makes it unless someone has it. It must not be changed.
 func (s *shared[V, K, T]) of(version V, key K, compute func() T) *T {
-	m := s.entry(version, key)
-	m.once.Do(func() { m.value = compute() })
-	return &m.value
-}
-
-func (s *shared[V, K, T]) entry(version V, key K) *made[T] {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.byKey == nil || s.version != version {
-		s.version, s.byKey = version, map[K]weak.Pointer[made[T]]{}
+		s.version, s.byKey = version, map[K]func() *T{}
 	}
-	if known := s.byKey[key].Value(); known != nil {
-		return known
+	value := s.byKey[key]
+	if value == nil {
+		value = sync.OnceValue(func() *T { made := compute(); return &made })
+		s.byKey[key] = value
 	}
-	m := &made[T]{}
-	s.byKey[key] = weak.Make(m)
-	return m
+	s.mu.Unlock()
+	return value()
 }

@@ -53,7 +53,7 @@ func New(c Config) *Watch {
 	w := &Watch{nodes: newNodes(c.Core.Nodes(), c.Logger, func() { c.Changed("") })}
 	w.nodes.configure(c.GPUs, c.Pools)
 	w.nodes.readUse(c.Core.Pods(metav1.NamespaceAll), newNodeDevices(
-		c.Dynamic,
+		deviceClientsOf(c.Dynamic),
 		reflector.Serves(c.Discovery, resourcev1.SchemeGroupVersion.String(), "resourceslices"),
 		c.Logger,
 		w.nodes.touchDevices,

@@ -61,7 +61,7 @@ func (s Served) In(resource, namespace string) (dynamic.ResourceInterface, error
 // if they cannot be read.
 func (s Served) Source(resource, namespace, selector string, unread func(why string)) Source {
 	return Source{
-		Name: resource, Kind: &unstructured.Unstructured{},
+		Name: resource + "." + s.Group, Kind: &unstructured.Unstructured{}, Logger: s.Logger,
 		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			c, err := s.In(resource, namespace)
 			if err != nil {
@@ -80,9 +80,6 @@ func (s Served) Source(resource, namespace, selector string, unread func(why str
 		},
 		Forbidden: func(error) { unread("this process may not list and watch " + resource + "." + s.Group) },
 		Absent:    func(error) { unread("the API server does not serve " + resource + "." + s.Group) },
-		Failed: func(err error) {
-			s.Logger.Debug("reading "+resource+"."+s.Group+" failed; retrying", "reason", err)
-		},
 	}
 }
 

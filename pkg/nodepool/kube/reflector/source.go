@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,9 +23,13 @@ type Source struct {
 	Kind  runtime.Object
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// Forbidden and Failed report errors. Absent reports that the kind does not exist; it is nil for kinds that always
-	// exist. Forbidden is nil for kinds that must be readable: such a failure is like any other then.
+	// Forbidden reports that this process may not read the kind; it is nil for kinds that must be readable: such a
+	// failure is like any other then. Absent reports that the kind does not exist; it is nil for kinds that always
+	// exist. Served tells both apart where the API server forbids a kind that it does not have; it may be nil. Failed
+	// reports any other error; without it, Logger gets the error.
 	Forbidden, Absent, Failed func(error)
+	Served                    func(context.Context) *bool
+	Logger                    *slog.Logger
 	// Pause separates two attempts after that; nil means ForbiddenPause.
 	Pause func() time.Duration
 }
@@ -36,13 +41,15 @@ type Client[L runtime.Object] interface {
 }
 
 // Of reads the objects of a client that the selectors of only match.
-func Of[L runtime.Object](name string, kind runtime.Object, client Client[L], only metav1.ListOptions) Source {
+func Of[L runtime.Object](
+	name string, kind runtime.Object, client Client[L], only metav1.ListOptions, log *slog.Logger,
+) Source {
 	matching := func(options metav1.ListOptions) metav1.ListOptions {
 		options.LabelSelector, options.FieldSelector = only.LabelSelector, only.FieldSelector
 		return options
 	}
 	return Source{
-		Name: name, Kind: kind,
+		Name: name, Kind: kind, Logger: log,
 		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return client.List(ctx, matching(options))
 		},
@@ -71,19 +78,30 @@ func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {
 	}
 }
 
+// isAbsent reports whether the API server says that it does not serve the kind.
+func (f Source) isAbsent(ctx context.Context) bool {
+	if f.Served == nil {
+		return false
+	}
+	served := f.Served(ctx)
+	return served != nil && !*served
+}
+
 // source lists and watches, and calls stop if the API server forbids it.
 func (f Source) source(stop func()) toolscache.ListerWatcher {
 	heard := func(ctx context.Context, err error) {
 		switch {
 		case err == nil || ctx.Err() != nil:
+		case f.Absent != nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && f.isAbsent(ctx)):
+			f.Absent(err)
+			stop()
 		case apierrors.IsForbidden(err) && f.Forbidden != nil:
 			f.Forbidden(err)
 			stop()
-		case f.Absent != nil && apierrors.IsNotFound(err):
-			f.Absent(err)
-			stop()
-		default:
+		case f.Failed != nil:
 			f.Failed(err)
+		default:
+			f.Logger.Debug("reading "+f.Name+" failed; retrying", "reason", err)
 		}
 	}
 	return &toolscache.ListWatch{

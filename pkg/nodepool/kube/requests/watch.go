@@ -64,7 +64,7 @@ func (s *Store) follow(ctx context.Context, namespace string) {
 	kind := &unstructured.Unstructured{}
 	kind.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 	missed := func(err error) { s.miss(ctx, namespace, err) }
-	source := reflector.Of("resourcerequests", kind, s.client.Namespace(namespace), metav1.ListOptions{})
+	source := reflector.Of("resourcerequests", kind, s.client.Namespace(namespace), metav1.ListOptions{}, s.log)
 	source.Forbidden, source.Absent, source.Failed = missed, missed, missed
 	source.Pause = func() time.Duration { return s.pauseOf(namespace) }
 	read := source.Watch
