@@ -128,29 +128,15 @@ func restartHead(head *Object) fix {
 }
 
 func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
-	variable, version := o.autoscalerV2Variable(), o.raySpec().Text("autoscalerOptions", "version")
+	at, variable := o.autoscalerV2Variable()
+	version := o.raySpec().Text("autoscalerOptions", "version")
 	refused := variable == "1" && !o.Cluster.InTreeAutoscaling
 	if !refused && (variable == "" || version == "") {
 		return
 	}
-	at := versionVariable(o)
 	report(occurrence{Path: at,
 		Seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
 		Fix:  patch(remove(at))})
-}
-
-// versionVariable returns the path of the head's variable.
-func versionVariable(o *Object) (at fieldpath.Path) {
-	containers := o.raySpec().Items("headGroupSpec", "template", "spec", "containers")
-	if len(containers) == 0 {
-		return at
-	}
-	for _, variable := range containers[0].Items("env") {
-		if strings.EqualFold(variable.Text("name"), "RAY_enable_autoscaler_v2") {
-			return variable.Path()
-		}
-	}
-	return at
 }
 
 func surplusDeletedAtRandom(x *inventory, o *Object, report reporter) {

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -95,37 +94,10 @@ func writing(value any) func(*Object, raydemand.Finding) fix {
 	}
 }
 
-func mebibytes(o *Object, f raydemand.Finding) fix {
-	if at, ok := pathIn(o, f); ok {
-		return patch(replace(at, strings.TrimSuffix(f.Seen, "m")+"Mi")).Hint("if you mean mebibytes")
-	}
-	return byHand(o, f)
-}
-
-// requoteResources lets the shell remove the quotes of the operator's text in a command of one's own.
-func requoteResources(o *Object, f raydemand.Finding) fix {
-	g, _ := groupOf(o, f)
-	const generated = "$KUBERAY_GEN_RAY_START_CMD"
-	for _, word := range slices.Concat(g.rayContainer().Items("command"), g.rayContainer().Items("args")) {
-		if before, after, found := strings.Cut(word.Text(), generated); found && strings.Contains(f.Fix, "eval ") {
-			return patch(replace(word.Path(), before+`eval "`+generated+`"`+after))
-		}
-	}
-	return byHand(o, f)
-}
-
-func removeRefusedField(o *Object, f raydemand.Finding) fix {
-	at, ok := pathIn(o, f)
-	if ok && (strings.Contains(f.Field, ".rayStartParams.") || strings.HasSuffix(f.Field, ".suspend")) {
-		return patch(remove(at))
-	}
-	return byHand(o, f)
-}
-
-func resetAnnotation(o *Object, f raydemand.Finding) fix {
-	v := o.Root().Get("metadata", "annotations", syncAnnotation)
-	if v.Has() && strings.HasSuffix(bracketed(f.Field), v.Path().String()) {
-		return patch(replace(v.Path(), "report"))
+// removing removes the field, unless it is inside the text of an annotation.
+func removing(o *Object, f raydemand.Finding) fix {
+	if at, ok := fieldpath.Parse(fieldIn(o, f.Field)); ok {
+		return patch(remove(at)).Hint(f.Fix)
 	}
 	return byHand(o, f)
 }

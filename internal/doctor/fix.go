@@ -187,54 +187,37 @@ func compactJSON(value any) string {
 
 // testsOf returns operations that test whether the object still has what the patch was made for. If someone else, or
 // another patch, has changed it, for example the order of a list, the API server refuses the whole patch.
-func testsOf(o *Object, operations []operation) []operation {
-	t := patchTests{root: o.Root(), seen: map[string]bool{}}
-	for _, operation := range operations {
-		t.addNames(operation.At)
-		t.addValue(operation.At)
-	}
-	return t.tests
-}
-
-// patchTests collects the tests of a patch, each one once.
-type patchTests struct {
-	root  fieldpath.Value
-	tests []operation
-	seen  map[string]bool
-}
-
-func (t *patchTests) add(at fieldpath.Path, value any) {
-	if pointer := at.Pointer(); !t.seen[pointer] {
-		t.seen[pointer] = true
-		t.tests = append(t.tests, operation{Op: "test", At: at, Value: value})
-	}
-}
-
-// addNames tests the name of each list element on the path.
-func (t *patchTests) addNames(at fieldpath.Path) {
-	for _, prefix := range at.Prefixes() {
-		v, there := t.root.Find(prefix)
-		if _, isElement := prefix.LastIndex(); !isElement || !there {
-			continue
+func testsOf(o *Object, operations []operation) (tests []operation) {
+	root, seen := o.Root(), map[string]bool{}
+	add := func(at fieldpath.Path, value any) {
+		if pointer := at.Pointer(); !seen[pointer] {
+			seen[pointer] = true
+			tests = append(tests, operation{Op: "test", At: at, Value: value})
 		}
-		for _, key := range []string{"groupName", "name"} {
-			if name := v.Get(key); name.Text() != "" {
-				t.add(name.Path(), name.Raw())
-				break
+	}
+	for _, operation := range operations {
+		for _, prefix := range operation.At.Prefixes() { // the name of each list element on the path
+			v, there := root.Find(prefix)
+			if _, isElement := prefix.LastIndex(); !isElement || !there {
+				continue
+			}
+			for _, key := range []string{"groupName", "name"} {
+				if name := v.Get(key); name.Text() != "" {
+					add(name.Path(), name.Raw())
+					break
+				}
 			}
 		}
+		// The old value is still there, or there is none: the API server's patch library treats an absent key as null.
+		// Strings that the API server may store in other bytes are not tested, nor long values.
+		v, there := root.Find(operation.At)
+		text, err := json.Marshal(v.Raw())
+		if there && err == nil && len(text) <= longestTest && !bytes.Contains(text, []byte(`\u00`)) {
+			add(operation.At, v.Raw())
+		}
 	}
+	return tests
 }
 
 // longestTest bounds in bytes the values that a patch tests.
 const longestTest = 256
-
-// addValue tests that the old value is still there, or that there is none: the API server's patch library treats an
-// absent key as null. It does not test strings that the API server may store in other bytes, nor long values.
-func (t *patchTests) addValue(at fieldpath.Path) {
-	v, there := t.root.Find(at)
-	text, err := json.Marshal(v.Raw())
-	if there && err == nil && len(text) <= longestTest && !bytes.Contains(text, []byte(`\u00`)) {
-		t.add(at, v.Raw())
-	}
-}

@@ -72,7 +72,7 @@ func TestAFixRemovesItsFinding(t *testing.T) {
 			}
 		}
 	})
-	if tried < 45 {
+	if tried < 40 {
 		t.Errorf("only %d fixes were tried", tried)
 	}
 }
@@ -176,27 +176,6 @@ func without(all []map[string]any, name string) []map[string]any {
 	})
 }
 
-// repaired examines the objects, applies the patches of findings of the code, and returns the fields of all of them and
-// of those that are still there.
-func repaired(t *testing.T, all []map[string]any, code string) (before, after []string) {
-	t.Helper()
-	fixed := all
-	for _, f := range examine(t, all) {
-		if f.Code == code {
-			before = append(before, f.Field)
-			if patch := jsonPatch(shellArguments(t, f.Fix)); patch != "" {
-				fixed = applied(t, fixed, f.Object, patch)
-			}
-		}
-	}
-	for _, f := range examine(t, fixed) {
-		if f.Code == code {
-			after = append(after, f.Field)
-		}
-	}
-	return before, after
-}
-
 // manifest reads objects in YAML.
 func manifest(t *testing.T, text string) []map[string]any {
 	t.Helper()
@@ -221,7 +200,7 @@ func TestAMisspeltFieldIsNotMissing(t *testing.T) {
 }
 
 // The fields are those of published examples of RayServices and RayJobs.
-func TestWhatTheOperatorRefusesIsCorrectedWhereTheWayIsClear(t *testing.T) {
+func TestWhatTheOperatorRefusesNamesItsField(t *testing.T) {
 	cluster := "{headGroupSpec: {template: {spec: " + ofPod + "}, headService: {metadata: {name: s, labels: {a: b}}}}}"
 	for spec, field := range map[string]string{
 		"RayService, metadata: {name: a}, spec: {rayClusterConfig: " + cluster + "}":                                                         "spec.rayClusterConfig.headGroupSpec.headService.metadata.name",
@@ -230,9 +209,8 @@ func TestWhatTheOperatorRefusesIsCorrectedWhereTheWayIsClear(t *testing.T) {
 		"RayCronJob, metadata: {name: a}, spec: {schedule: '* * * * *', jobTemplate: {ttlSecondsAfterFinished: 60, rayClusterSpec: " +
 			cluster + "}}": "spec.jobTemplate.ttlSecondsAfterFinished",
 	} {
-		before, after := repaired(t, manifest(t, "{apiVersion: ray.io/v1, kind: "+spec+"}"), "operator-refuses")
-		if !slices.Equal(before, []string{field}) || len(after) > 0 {
-			t.Errorf("%s: %v, after the fix %v, want %s", spec, before, after, field)
+		if f, _ := findingOf(examine(t, manifest(t, "{apiVersion: ray.io/v1, kind: "+spec+"}")), "operator-refuses"); f.Field != field {
+			t.Errorf("%s: %+v, want %s", spec, f, field)
 		}
 	}
 	all := manifest(t, "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: 'a-${ID}'}, spec: {entrypoint: b, rayClusterSpec: "+
@@ -311,12 +289,7 @@ func TestAnOwnCommandGetsEvalForTheOperatorsText(t *testing.T) {
 	if got := codesOf(findings); !slices.Equal(got, []string{"ray-start-fails"}) {
 		t.Fatalf("got %v, want ray-start-fails", got)
 	}
-	words := shellArguments(t, findings[0].Fix)
-	patch := jsonPatch(words)
-	if !strings.Contains(patch, `"ulimit -n 65536; eval \"$KUBERAY_GEN_RAY_START_CMD\""`) {
-		t.Errorf("the fix is %s", findings[0].Fix)
-	}
-	if left := examine(t, applied(t, all, patchedBy(t, all, words, ""), patch)); len(left) > 0 {
-		t.Errorf("%s\nleaves %+v", findings[0].Fix, left)
+	if want := `eval "$KUBERAY_GEN_RAY_START_CMD" removes them`; !strings.Contains(findings[0].Fix, want) {
+		t.Errorf("the fix is %s, want %s", findings[0].Fix, want)
 	}
 }

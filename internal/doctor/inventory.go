@@ -32,8 +32,6 @@ type Input struct {
 	Open map[string]string
 	// Stored says that an API server has the objects, so it has accepted them.
 	Stored bool
-	// Annotations are the annotations of a RayCluster that Heliostat reads, with the prefix heliostat.dev/.
-	Annotations []string
 }
 
 // Forbidden is a kind that the reader may not list. Namespace is empty if all namespaces were asked for.

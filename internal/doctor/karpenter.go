@@ -71,14 +71,18 @@ func orDefault(v fieldpath.Value, standard string) string {
 // reportUnguarded reports an occurrence if pods that may be on nodes of the NodePool have no guard. If nothing shows
 // whether they have one, that is only good to know.
 func reportUnguarded(x *inventory, nodePool string, report reporter, found occurrence) {
-	states := map[guard][]rayGroup{}
+	var bare, unknown []rayGroup
 	for _, g := range x.Groups {
-		if mayHavePods(g) && x.mayServe(nodePool, g) {
-			state := x.guardOf(g)
-			states[state] = append(states[state], g)
+		if !mayHavePods(g) || !x.mayServe(nodePool, g) {
+			continue
+		}
+		if guarded, known := x.guarded(g); !known {
+			unknown = append(unknown, g)
+		} else if !guarded {
+			bare = append(bare, g)
 		}
 	}
-	switch bare, unknown := states[unguarded], states[guardUnknown]; {
+	switch {
 	case len(bare) > 0:
 		found.More = "pods of " + groupsText(bare) + " may run there and have no guard"
 	case len(unknown) > 0:
@@ -98,35 +102,18 @@ func mayHavePods(g rayGroup) bool {
 
 // groupsText names one group, and counts the others.
 func groupsText(groups []rayGroup) string {
-	name := "group " + groups[0].Name
-	if groups[0].Workers == nil {
-		name = "the head"
+	text := "group " + groups[0].Name + " of " + groups[0].Of.String()
+	if others := len(groups) - 1; others > 0 {
+		text += fmt.Sprintf(" and %d more", others)
 	}
-	text := name + " of " + groups[0].Of.String()
-	switch others := len(groups) - 1; others {
-	case 0:
-		return text
-	case 1:
-		return text + " and 1 other group"
-	default:
-		return fmt.Sprintf("%s and %d other groups", text, others)
-	}
+	return text
 }
 
-// guard says whether something keeps Karpenter from evicting the working pods of a group.
-type guard uint8
-
-// guardUnknown: nothing among the objects shows it.
-const (
-	guardUnknown guard = iota
-	guarded
-	unguarded
-)
-
-// guardOf says whether a group, or a head, is guarded. The annotation of its pod template is proof, and so is a pod of
-// the RayCluster that Heliostat has guarded: it guards all of a managed RayCluster, and its head always. Otherwise the
-// flags of Heliostat's Deployment count, and then that a running head has no guard.
-func (x *inventory) guardOf(g rayGroup) guard {
+// guarded reports whether a group, or a head, is guarded: whether something keeps Karpenter from evicting its working
+// pods. The annotation of its pod template is proof, and so is a pod of the RayCluster that Heliostat has guarded: it
+// guards all of a managed RayCluster, and its head always. Otherwise the flags of Heliostat's Deployment count, and then
+// that a running head has no guard. It returns false for known if nothing among the objects shows it.
+func (x *inventory) guarded(g rayGroup) (guarded, known bool) {
 	cluster := g.Of.Cluster
 	ours := cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUs ||
 		slices.ContainsFunc(cluster.Workers, func(w nodepool.Worker) bool {
@@ -135,24 +122,22 @@ func (x *inventory) guardOf(g rayGroup) guard {
 	ofHead := g.Workers == nil && cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUser
 	template := g.Text("template", "metadata", "annotations", nodepool.DoNotDisruptAnnotation)
 	if ours || ofHead || template == nodepool.DoNotDisrupt {
-		return guarded
+		return true, true
 	}
 	if service, found := x.onlyService(); found {
-		if state := service.guards(g.Of); state != guardUnknown {
-			return state
+		if guarded, known := service.guards(g.Of); known {
+			return guarded, true
 		}
 	}
-	if head := x.headPod(g.Of); head != nil && head.Root().Text("status", "phase") == "Running" {
-		return unguarded
-	}
-	return guardUnknown
+	head := x.headPod(g.Of)
+	return false, head != nil && head.Root().Text("status", "phase") == "Running"
 }
 
 // budgetBlocks reports PodDisruptionBudgets over pods of Ray for which Kubernetes needs the scale of their RayCluster.
 func budgetBlocks(x *inventory, report reporter) {
 	for _, o := range x.ByKind["PodDisruptionBudget"] {
 		limit, relative := relativeLimit(o)
-		if !relative || counted(o) {
+		if !relative {
 			continue
 		}
 		groups := x.selected(o, o.Root().Get("spec", "selector"))
@@ -186,14 +171,4 @@ func asksForNone(limit fieldpath.Value) bool {
 		return limit.String() == "100%"
 	}
 	return limit.String() == "0" || limit.String() == "0%"
-}
-
-// counted reports whether the status shows that Kubernetes knows the scale after all: the CRD of RayClusters may have
-// one some day.
-func counted(o *Object) bool {
-	status := o.Root().Get("status")
-	pods, _ := status.Whole("expectedPods")
-	return pods > 0 && slices.ContainsFunc(status.Items("conditions"), func(c fieldpath.Value) bool {
-		return c.Text("type") == "DisruptionAllowed" && c.Text("reason") != "SyncFailed"
-	})
 }

@@ -124,15 +124,8 @@ func elasticWithoutQueue(_ *inventory, o *Object, report reporter) {
 	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || o.hasController() {
 		return
 	}
-	operations := []operation{remove(annotation.Path())}
-	gates := o.elasticGates()
-	for _, gate := range gates {
-		operations = append(operations, remove(gate.Path()))
-	}
-	patch := patch(operations...).Hint("to have it queued, create it again with the label")
-	if len(gates) > 0 && o.Kind == "RayCluster" {
-		patch = patch.Then("kubectl delete pod -n " + quote(o.Namespace) + " -l ray.io/cluster=" + quote(o.Name))
-	}
+	patch := patch(remove(annotation.Path())).Hint("also remove the gate from pod templates that have it, and delete " +
+		"pods that wait for it; to have it queued, create it again with the label")
 	report(occurrence{Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch})
 }
 
@@ -146,18 +139,6 @@ func (x *inventory) hasQueuedParent(o *Object) bool {
 func (o *Object) hasController() bool {
 	return slices.ContainsFunc(o.Root().Items("metadata", "ownerReferences"),
 		func(reference fieldpath.Value) bool { return reference.Flag("controller") })
-}
-
-// elasticGates returns Kueue's scheduling gates in the pod templates.
-func (o *Object) elasticGates() (found []fieldpath.Value) {
-	for _, g := range o.groups() {
-		for _, gate := range g.template().Items("schedulingGates") {
-			if gate.Text("name") == nodepool.ElasticGate {
-				found = append(found, gate)
-			}
-		}
-	}
-	return found
 }
 
 // gangFloorMoves reports what makes new workers wait for others: a gang that grows with each launch, or that stays as

@@ -27,7 +27,7 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 	if devices == nil {
 		devices = &dra.Objects{}
 	}
-	input := Input{Annotations: decode.KnownAnnotations(), Reader: reader}
+	input := Input{Reader: reader}
 	pods, unreadable := podsIn(objects)
 	for i, fields := range objects {
 		object, err := describe(fields, pods, reader)

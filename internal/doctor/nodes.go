@@ -13,11 +13,6 @@ import (
 // are those of docs/reference/gpus.md; problems that change plans have the reason that plans give. A cordon alone is no
 // fault.
 func nodeProblem(at fieldpath.Path, command string) scope {
-	return nodeProblemBy(at, func(*Object) string { return command })
-}
-
-// nodeProblemBy is nodeProblem with a command that depends on the node.
-func nodeProblemBy(at fieldpath.Path, command func(*Object) string) scope {
 	return func(x *inventory, code string, report reporter) {
 		for _, n := range x.Nodes {
 			for _, p := range n.Node.Fit.GPUs.Problems {
@@ -28,7 +23,7 @@ func nodeProblemBy(at fieldpath.Path, command func(*Object) string) scope {
 					}
 					planned, _ := landing.NodeProblem(n.Name, p)
 					report(occurrence{
-						Object: n, Path: path, Seen: p.Message, Why: planned.Why, Fix: onNode(n, command(n))})
+						Object: n, Path: path, Seen: p.Message, Why: planned.Why, Fix: onNode(n, command)})
 				}
 			}
 		}
@@ -69,12 +64,14 @@ const (
 		"update it"
 	restartDriver = "kubectl delete pod -A -l app=nvidia-driver-daemonset $THERE"
 
+	deployPlugin = "kubectl label node $NODE nvidia.com/gpu.deploy.device-plugin=true  # if pods should request GPUs " +
+		"as resources; on GKE: gke-no-default-nvidia-gpu-device-plugin-"
 	cordon       = "kubectl cordon $NODE  # running pods continue; drain and replace the node when they are done"
 	describeNode = "kubectl describe node $NODE  # its conditions say what is wrong"
 
-	restartHAMi       = "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin $THERE"
-	restartHAMiAscend = "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-ascend-device-plugin " +
-		"$THERE"
+	restartHAMi     = "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin $THERE"
+	restartRegister = "kubectl get pod -A -o wide $THERE  # then delete the pod of the device plugin that writes the " +
+		"annotation"
 	restartVolcanoPlugin = "kubectl delete pod -n kube-system -l app.kubernetes.io/component=volcano-device-plugin " +
 		"$THERE"
 	editHAMi       = "kubectl edit configmap hami-device-plugin -n kube-system  # set devicememoryscaling to 1"
@@ -103,30 +100,6 @@ const (
 func onNode(n *Object, command string) fix {
 	there := "--field-selector " + quote("spec.nodeName="+n.Name)
 	return run(strings.NewReplacer("$NODE", quote(n.Name), "$THERE", there).Replace(command))
-}
-
-func deployPlugin(n *Object) string {
-	label := "nvidia.com/gpu.deploy.device-plugin=true"
-	if n.Node.GPUs.Labels[gkeNoPlugin] != "" {
-		label = gkeNoPlugin + "-"
-	}
-	return "kubectl label node $NODE " + label + "  # if pods should request GPUs as resources"
-}
-
-const gkeNoPlugin = "gke-no-default-nvidia-gpu-device-plugin"
-
-// restartRegister restarts the device plugin that writes the register of cards.
-func restartRegister(n *Object) string {
-	for _, p := range n.Node.Fit.GPUs.Problems {
-		switch {
-		case p.Code != sharing.RegisterUnreadable:
-		case !p.ByHAMi():
-			return restartVolcanoPlugin
-		case annotations.Key(p.Annotation).String() != hamiRegister.String():
-			return restartHAMiAscend
-		}
-	}
-	return restartHAMi
 }
 
 func gpuNodesCordoned(x *inventory, report reporter) {

@@ -92,25 +92,31 @@ func (o *Object) raysAutoscaler() bool {
 // usesAutoscalerV2 reports whether the RayCluster asks for Ray's autoscaler v2, in its field or with the head's
 // variable.
 func (o *Object) usesAutoscalerV2() bool {
-	return o.raySpec().Text("autoscalerOptions", "version") == "v2" || o.autoscalerV2Variable() == "1"
+	_, variable := o.autoscalerV2Variable()
+	return o.raySpec().Text("autoscalerOptions", "version") == "v2" || variable == "1"
 }
 
-// autoscalerV2Variable returns the head's variable RAY_enable_autoscaler_v2 as 1 or 0, or nothing if it is not set.
-func (o *Object) autoscalerV2Variable() string {
+// autoscalerV2Variable returns the path of the head's variable RAY_enable_autoscaler_v2, and its value as 1 or 0, or
+// nothing if it is not set or comes from another object.
+func (o *Object) autoscalerV2Variable() (at fieldpath.Path, value string) {
 	for _, g := range o.groups() {
 		if g.Workers != nil {
 			continue
 		}
-		v, ok := env(g.rayContainer(), "RAY_enable_autoscaler_v2")
-		switch text := strings.ToLower(v.Text()); {
-		case !ok || text == "":
-		case text == "1" || text == "true":
-			return "1"
-		default:
-			return "0"
+		for _, variable := range g.rayContainer().Items("env") {
+			if !strings.EqualFold(variable.Text("name"), "RAY_enable_autoscaler_v2") {
+				continue
+			}
+			switch at = variable.Path(); strings.ToLower(variable.Text("value")) {
+			case "":
+			case "1", "true":
+				value = "1"
+			default:
+				value = "0"
+			}
 		}
 	}
-	return ""
+	return at, value
 }
 
 // accepted reports whether the operator has accepted this generation of the spec. It then knows better than the rules

@@ -63,35 +63,29 @@ func warmNodesLeft(x *inventory, report reporter) {
 	}
 }
 
-func nodesForbidden(x *inventory, report reporter) {
-	for _, f := range x.Input.Forbidden {
-		if f.Resource == "nodes" {
-			report(occurrence{Object: &Object{Kind: "Node"}, Seen: f.Message,
-				Fix: run("kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes" +
-					" && kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes " +
+// forbidden reports a kind that the reader may not list, nodes apart from others.
+func forbidden(nodes bool) func(*inventory, reporter) {
+	return func(x *inventory, report reporter) {
+		for _, f := range x.Input.Forbidden {
+			if nodes != (f.Resource == "nodes") {
+				continue
+			}
+			object, resource, role, scope := &Object{Kind: "Node"}, f.Resource, "clusterrole", ""
+			if f.Group != "" {
+				resource += "." + f.Group
+			}
+			if !nodes {
+				object = &Object{Kind: resource, Namespace: f.Namespace}
+			}
+			if f.Namespace != "" {
+				role, scope = "role", " -n "+quote(f.Namespace)
+			}
+			name := "heliostat-" + f.Resource
+			report(occurrence{Object: object, Seen: f.Message,
+				Fix: run("kubectl create " + role + " " + name + scope + " --verb=get,list,watch --resource=" + resource +
+					" && kubectl create " + role + "binding " + name + scope + " --" + role + "=" + name + " " +
 					subject(f.Message))})
 		}
-	}
-}
-
-func listForbidden(x *inventory, report reporter) {
-	for _, f := range x.Input.Forbidden {
-		if f.Resource == "nodes" {
-			continue
-		}
-		resource, scope := f.Resource, ""
-		if f.Group != "" {
-			resource += "." + f.Group
-		}
-		role, binding := "clusterrole", "clusterrolebinding"
-		if f.Namespace != "" {
-			role, binding, scope = "role", "rolebinding", " -n "+quote(f.Namespace)
-		}
-		name := "heliostat-" + f.Resource
-		report(occurrence{Object: &Object{Kind: resource, Namespace: f.Namespace}, Seen: f.Message,
-			Fix: run("kubectl create " + role + " " + name + scope + " --verb=get,list --resource=" + resource +
-				" && kubectl create " + binding + " " + name + scope + " --" + role + "=" + name + " " +
-				subject(f.Message))})
 	}
 }
 

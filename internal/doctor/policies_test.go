@@ -144,7 +144,7 @@ func TestAMissingRightIsAFindingWhoseFixGrantsIt(t *testing.T) {
 	want := []string{
 		"nodes-forbidden: kubectl create clusterrole heliostat-nodes --verb=get,list,watch --resource=nodes && " +
 			"kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes --serviceaccount=ray:autoscaler",
-		"list-forbidden: kubectl create role heliostat-rayjobs -n ml --verb=get,list --resource=rayjobs.ray.io && " +
+		"list-forbidden: kubectl create role heliostat-rayjobs -n ml --verb=get,list,watch --resource=rayjobs.ray.io && " +
 			"kubectl create rolebinding heliostat-rayjobs -n ml --role=heliostat-rayjobs --user=jane",
 	}
 	if diff := cmp.Diff(want, fixes); diff != "" {
@@ -160,7 +160,7 @@ func TestTheSpecInsideAnotherKindIsExamined(t *testing.T) {
 	for kind, field := range map[string]string{
 		"RayService": "rayClusterConfig", "RayJob": "rayClusterSpec", "RayCronJob": "jobTemplate.rayClusterSpec",
 	} {
-		for _, code := range []string{"gpu-requests-only", "min-above-max", "spec-refused", "replicas-outside"} {
+		for _, code := range []string{"gpu-requests-only", "min-above-max", "hosts-below-one", "replicas-outside"} {
 			cluster := objects(t, "testdata/shows/"+code+".yaml")[0]
 			spec := cluster["spec"]
 			path := strings.Split(field, ".")

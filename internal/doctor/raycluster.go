@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -146,25 +144,6 @@ func rayVersionDiffers(_ *inventory, g rayGroup, report reporter) {
 			report(occurrence{Path: image.Path(), Seen: image.Text() + ", the head has " + head,
 				Fix: edit("use images of one version in all groups")})
 			return
-		}
-	}
-}
-
-func annotationUnknown(x *inventory, o *Object, report reporter) {
-	known := append([]string{syncAnnotation}, x.Input.Annotations...)
-	slices.Sort(known)
-	known = slices.Compact(known)
-	all := o.Root().Get("metadata", "annotations")
-	for _, key := range all.Keys() {
-		if !strings.HasPrefix(key, annotationPrefix) || slices.Contains(known, key) {
-			continue
-		}
-		report(shows(all.Get(key), patch(remove(all.Path(key))).
-			Hint("the known annotations are "+strings.Join(known, ", "))))
-	}
-	for _, f := range o.Cluster.Findings { // fields inside of an annotation
-		if f.Code == "annotation-unknown" && strings.Contains(f.Field, capacity.Annotation+": ") {
-			report(occurrence{Field: fieldIn(o, f.Field), Seen: f.Seen, Why: f.Why, Fix: edit(f.Fix)})
 		}
 	}
 }

@@ -170,52 +170,33 @@ func claimUncounted(x *inventory, g rayGroup, report reporter) {
 			if claim.Text("name") != used.Text("name") {
 				continue
 			}
-			if devices, isGPU := claimedGPUs(x, g.Of.Namespace, claim); isGPU {
+			if claimsGPUs(x, g.Of.Namespace, claim) {
 				report(occurrence{Path: used.Path(), Seen: "claim " + used.Text("name"),
-					Fix: declareGPUs(g, strconv.FormatInt(devices, 10)).Hint("as many as the claim gets")})
+					Fix: declareGPUs(g, "1").Hint("replace 1 with as many as the claim gets")})
 				return
 			}
 		}
 	}
 }
 
-// claimedGPUs returns how many GPUs a pod's claim requests. If neither the ResourceClaim nor the ResourceClaimTemplate
-// is among the objects, the names decide: the claim may be for a network card.
-func claimedGPUs(x *inventory, namespace string, claim fieldpath.Value) (devices int64, isGPU bool) {
-	if o := x.claim(namespace, claim); o != nil {
-		return gpusRequested(o.Root().Get("spec"))
+// claimsGPUs reports whether a pod's claim requests GPUs. If neither the ResourceClaim nor the ResourceClaimTemplate is
+// among the objects, the names decide: the claim may be for a network card. A template has the spec of the claim inside
+// its own. In v1 a request has its class below exactly or firstAvailable, and before v1 directly.
+func claimsGPUs(x *inventory, namespace string, claim fieldpath.Value) bool {
+	o := x.claim(namespace, claim)
+	if o == nil {
+		return namesGPU(claim.Text("name")) || namesGPU(claim.Text("resourceClaimName")) ||
+			namesGPU(claim.Text("resourceClaimTemplateName"))
 	}
-	for _, name := range []string{"name", "resourceClaimName", "resourceClaimTemplateName"} {
-		isGPU = isGPU || namesGPU(claim.Text(name))
-	}
-	return 1, isGPU
-}
-
-// gpusRequested adds up the GPUs that the spec of a claim requests, or of a template, which has that of the claim
-// inside. It counts 1 if their number is known only after allocation. In v1 a request has its class below exactly or
-// firstAvailable, and before v1 directly.
-func gpusRequested(spec fieldpath.Value) (devices int64, isGPU bool) {
-	if inner := spec.Get("spec"); inner.Has() {
-		spec = inner
-	}
-	for _, request := range spec.Items("devices", "requests") {
-		exact := request
-		if v := request.Get("exactly"); v.Has() {
-			exact = v
-		}
+	requests := append(o.Root().Items("spec", "devices", "requests"),
+		o.Root().Items("spec", "spec", "devices", "requests")...)
+	return slices.ContainsFunc(requests, func(request fieldpath.Value) bool {
+		class := request.Text("deviceClassName") + request.Text("exactly", "deviceClassName")
 		if first := request.Items("firstAvailable"); len(first) > 0 {
-			exact = first[0]
+			class = first[0].Text("deviceClassName")
 		}
-		if !namesGPU(exact.Text("deviceClassName")) {
-			continue
-		}
-		n := int64(1)
-		if q, ok := quantity(exact.Get("count")); ok && q.Sign() > 0 {
-			n = q.Value()
-		}
-		devices, isGPU = devices+n, true
-	}
-	return devices, isGPU
+		return namesGPU(class)
+	})
 }
 
 // namesGPU reports whether a name is that of GPUs. Classes are gpu.nvidia.com, mig.nvidia.com, gpu.amd.com and
@@ -225,7 +206,7 @@ func namesGPU(name string) bool {
 }
 
 // acceleratorUncounted reports accelerators that Ray does not call GPU, and of which a new pod announces none.
-func acceleratorUncounted(x *inventory, g rayGroup, report reporter) {
+func acceleratorUncounted(_ *inventory, g rayGroup, report reporter) {
 	if len(g.Workers.Resources) == 0 {
 		return // what the pods announce is unknown
 	}
@@ -236,49 +217,13 @@ func acceleratorUncounted(x *inventory, g rayGroup, report reporter) {
 		if !is || accelerator.Passed || counted || limits[name] <= 0 {
 			continue
 		}
-		units, hint := int64(limits[name]/raydemand.One), ""
+		units := "one " + accelerator.Ray + " for each device"
 		if accelerator.Ray == "neuron_cores" {
-			each, known := neuronCores(x, g, name)
-			if units *= each; !known {
-				hint = "with " + strconv.FormatInt(each, 10) + " cores for each device; replace it if these have others"
-			}
+			units = "as many " + accelerator.Ray + " as the devices have, 2 each on Trainium 1 and Inferentia 2"
 		}
 		limit := g.rayContainer().Get("resources", "limits", name)
-		report(occurrence{Path: limit.Path(), Seen: limit.String(),
-			More: "Ray's name for them is " + accelerator.Ray, Fix: declareResource(g, accelerator.Ray, units, hint)})
+		report(occurrence{Path: limit.Path(), Seen: limit.String(), More: "Ray's name for them is " + accelerator.Ray,
+			Fix: edit("declare " + units + " in rayStartParams.resources")})
 		return
 	}
-}
-
-// neuronCores returns how many cores a Neuron device has, by what the nodes announce on which a pod fits. Otherwise it
-// returns 2 and false, as of Trainium 1 and Inferentia 2.
-func neuronCores(x *inventory, g rayGroup, devices string) (cores int64, known bool) {
-	for _, node := range g.Workers.Pod.FittingNodes(x.nodesFor(g)) {
-		if all, each := node.Allocatable[gpuinfo.NeuronCores], node.Allocatable[devices]; all > 0 && each > 0 {
-			return int64(all / each), true
-		}
-	}
-	return 2, false
-}
-
-// declareResource declares a resource of a worker, in the field that the group uses for such things.
-func declareResource(g rayGroup, name string, units int64, hint string) fix {
-	at, value := g.Path("resources", name), strconv.FormatInt(units, 10)
-	if len(g.Keys("resources")) == 0 {
-		text := g.Get("rayStartParams", "resources")
-		amounts := map[string]float64{}
-		if plain, ok := unquoted(text.Text()); ok {
-			_ = json.Unmarshal([]byte(plain), &amounts) // it was JSON
-		} else if text.Has() {
-			return edit("add " + name + ": " + value + " to rayStartParams.resources")
-		}
-		amounts[name] = float64(units)
-		written, _ := json.Marshal(amounts) // numbers that were JSON
-		at, value = text.Path(), "'"+string(written)+"'"
-	}
-	patch := patch(g.set(at, value))
-	if hint != "" {
-		patch = patch.Hint(hint)
-	}
-	return patch
 }

@@ -89,42 +89,37 @@ func rayClusterMisnamed(o *Object) bool {
 	})
 }
 
-// verdict is why the operator refuses the object, in its words, with a patch where they leave one way to correct it.
-func verdict(o *Object, words string) occurrence {
-	found := occurrence{Path: fieldpath.NewPath("spec"), More: words, Fix: edit("correct it")}
-	switch {
-	case strings.Contains(words, " name should "):
-		found.Path, found.Seen = fieldpath.NewPath("metadata").Key("name"), o.Name
-		if variable := decode.Unfilled(o.Name); variable != "" {
-			found.More, found.Fix = "the name has a variable that nothing has filled in", edit(decode.FillIn(variable))
-		}
-	case strings.Contains(words, "headService.metadata.name should not be set"):
-		name := o.raySpec().Get("headGroupSpec", "headService", "metadata", "name")
-		found = shows(name, patch(remove(name.Path())).Hint("the operator names the service itself"))
-		found.More = words
-	case strings.Contains(words, "cannot have TTLSecondsAfterFinished"):
-		job := o.Root().Get(o.Spec[:len(o.Spec)-1]...)
-		ttl, shutdown := job.Get("ttlSecondsAfterFinished"), job.Get("shutdownAfterJobFinishes")
-		found = shows(ttl, patch(o.set(shutdown.Path(), true)).
-			Hint("the RayCluster then goes when the job has finished; else remove ttlSecondsAfterFinished"))
-		if shutdown.Has() {
-			found.Fix = patch(remove(ttl.Path())).
-				Hint("or set shutdownAfterJobFinishes: true, and the RayCluster goes when the job has finished")
-		}
-		found.More = words
-	}
-	return found
-}
-
 // operatorRefuses reports the first reason for which the operator refuses an object, in its own words, unless decoding
 // the RayCluster in it has found one with its field.
 func operatorRefuses(_ *inventory, o *Object, report reporter) {
-	if c := o.Cluster; c != nil && (c.Refused || c.Unreadable || versionVariable(o) != (fieldpath.Path{}) ||
-		o.accepted()) || !o.Read() || len(rayViolations(o)) > 0 || rayClusterMisnamed(o) {
+	versioned := false // another check
+	if o.Cluster != nil {
+		at, _ := o.autoscalerV2Variable()
+		versioned = at != (fieldpath.Path{})
+	}
+	if c := o.Cluster; c != nil && (c.Refused || c.Unreadable || versioned || o.accepted()) || !o.Read() ||
+		len(rayViolations(o)) > 0 || rayClusterMisnamed(o) {
 		return
 	}
 	if err := kube.OperatorVerdict(o.Fields); err != nil {
-		report(verdict(o, err.Error()))
+		found := occurrence{Path: fieldpath.NewPath("spec")}
+		path := decode.SpecPaths[o.Kind]
+		for words, field := range map[string]fieldpath.Value{
+			"headService.metadata.name": o.Root().Get(path...).Get("headGroupSpec", "headService", "metadata", "name"),
+			"TTLSecondsAfterFinished":   o.Root().Get(path[:len(path)-1]...).Get("ttlSecondsAfterFinished"),
+		} {
+			if strings.Contains(err.Error(), words) {
+				found = shows(field, fix{})
+			}
+		}
+		found.More, found.Fix = err.Error(), edit("correct it")
+		if strings.Contains(found.More, " name should ") {
+			found.Path, found.Seen = fieldpath.NewPath("metadata").Key("name"), o.Name
+			if variable := decode.Unfilled(o.Name); variable != "" {
+				found.More, found.Fix = "nothing has filled in a variable of the name", edit(decode.FillIn(variable))
+			}
+		}
+		report(found)
 	}
 	serve := o.Root().Get("spec", "serveConfigV2")
 	if err := yaml.Unmarshal([]byte(serve.Text()), &map[string]any{}); err != nil { // as updateServeDeployment

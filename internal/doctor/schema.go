@@ -24,25 +24,22 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// definition is what is read of a CustomResourceDefinition.
-type definition struct {
-	Spec struct {
-		Names    struct{ Kind string }
-		Versions []struct {
-			Schema struct {
-				OpenAPI *spec.Schema `json:"openAPIV3Schema"`
-			}
-		}
-	}
-}
-
 // schemas are those of Heliostat's kinds. Each kind has one version.
 var schemas = sync.OnceValue(func() map[string]*spec.Schema {
 	all := map[string]*spec.Schema{}
 	files, err := fs.Glob(deploy.CRDs, "chart/crds/*.yaml")
 	for _, file := range files {
 		var text []byte
-		var crd definition
+		var crd struct {
+			Spec struct {
+				Names    struct{ Kind string }
+				Versions []struct {
+					Schema struct {
+						OpenAPI *spec.Schema `json:"openAPIV3Schema"`
+					}
+				}
+			}
+		}
 		if text, err = deploy.CRDs.ReadFile(file); err == nil {
 			err = yaml.Unmarshal(text, &crd)
 		}

@@ -61,20 +61,16 @@ func (p program) configured() bool {
 	return set
 }
 
-// guards says whether the service guards the pods of a RayCluster.
-func (p program) guards(o *Object) guard {
-	mode := string(o.Mode())
+// guards reports whether the service guards the pods of a RayCluster. It returns false for known if only the service's
+// configuration file says it.
+func (p program) guards(o *Object) (guards, known bool) {
+	mode, known := string(o.Mode()), true
 	if mode == "" {
 		mode, _ = p.flag("mode")
+		known = mode != "" || !p.configured()
 	}
-	protects, known := p.switched("protect-busy")
-	switch {
-	case !known, mode == "" && p.configured():
-		return guardUnknown
-	case protects && mode == string(nodepool.Managed):
-		return guarded
-	}
-	return unguarded
+	protects, saysSo := p.switched("protect-busy")
+	return protects && mode == string(nodepool.Managed), known && saysSo
 }
 
 // flag returns the value of a flag of serve, from its arguments or else from its environment. A flag without a value
