@@ -111,8 +111,8 @@ func groupsText(groups []rayGroup) string {
 
 // guarded reports whether a group, or a head, is guarded: whether something keeps Karpenter from evicting its working
 // pods. The annotation of its pod template is proof, and so is a pod of the RayCluster that Heliostat has guarded: it
-// guards all of a managed RayCluster, and its head always. Otherwise the flags of Heliostat's Deployment count, and then
-// that a running head has no guard. It returns false for known if nothing among the objects shows it.
+// guards all of a managed RayCluster, and its head always. Otherwise the flags of Heliostat's Deployment count, and
+// then that a running head has no guard. It returns false for known if nothing among the objects shows it.
 func (x *inventory) guarded(g rayGroup) (guarded, known bool) {
 	cluster := g.Of.Cluster
 	ours := cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUs ||

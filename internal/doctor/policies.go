@@ -82,8 +82,8 @@ func forbidden(nodes bool) func(*inventory, reporter) {
 			}
 			name := "heliostat-" + f.Resource
 			report(occurrence{Object: object, Seen: f.Message,
-				Fix: run("kubectl create " + role + " " + name + scope + " --verb=get,list,watch --resource=" + resource +
-					" && kubectl create " + role + "binding " + name + scope + " --" + role + "=" + name + " " +
+				Fix: run("kubectl create " + role + " " + name + scope + " --verb=get,list,watch --resource=" +
+					resource + " && kubectl create " + role + "binding " + name + scope + " --" + role + "=" + name + " " +
 					subject(f.Message))})
 		}
 	}
