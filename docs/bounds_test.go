@@ -34,9 +34,9 @@ var boundSources = map[string][]source{
 		{"400 of a namespace", "pkg/nodepool/ownedrequest.go", "MaxRequests = 400"}, {"10 kinds", "pkg/raydemand/owned.go", "MaxOwnedBundles = 10"},
 	},
 	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observe/snapshot.go", "maxExpected = 4096"}},
-	"drains":                            {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
-	"names of nodes that are gone":      {{"10,000", "pkg/nodepool/kube/nodes/absentnodes.go", "maxAbsent = 10_000"}},
-	"the comparison in shadow":          {{"100 differences", "cmd/autoscaler/engine/shadow.go", "shadowDifferences = 100"}},
+	"drains":                       {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
+	"names of nodes that are gone": {{"10,000", "pkg/nodepool/kube/nodes/absentnodes.go", "maxAbsent = 10_000"}},
+	"the comparison in shadow":     {{"100 differences", "cmd/autoscaler/engine/shadow.go", "shadowDifferences = 100"}},
 	"lists that are gathered from shards": {
 		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},
 	},
@@ -74,7 +74,6 @@ var boundSources = map[string][]source{
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
 var ratios = map[string]string{
 	"calls": "internal/api/server.go", "lists": "internal/api/server.go", "plans": "internal/api/server.go",
-	"events":      "pkg/nodepool/kube/requests.go",
 	"connections": "cmd/autoscaler/engine/servers.go", "series": "internal/telemetry/collect.go",
 	"history": "cmd/autoscaler/engine/recorder.go", "streams": "cmd/autoscaler/engine/recorder.go",
 }

@@ -128,7 +128,6 @@ func (o *options) work(ctx context.Context, servers *servers) error {
 		return err
 	}
 	o.ready.manager.Store(manager)
-	o.bounds.Add(manager.BoundsUsed)
 	o.loop.Addons = o.addons(manager, o.passOn(log, o.tel))
 	o.loop.Owned = manager.OwnedRequests()
 	loop := controller.New(manager, o.dialer(manager), o.loop)

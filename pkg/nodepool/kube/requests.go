@@ -9,14 +9,6 @@ func (m *Manager) OwnedRequests() requests.Calls {
 	}
 }
 
-// BoundsUsed returns how much of the bound of Events is in use, from 0 to 1.
-func (m *Manager) BoundsUsed() map[string]float64 {
-	if m.nodes == nil {
-		return nil
-	}
-	return map[string]float64{"events": m.nodes.EventsUsed()}
-}
-
 // wireRequests prepares the store of ResourceRequests and the writer of their status.
 func (m *Manager) wireRequests() {
 	m.requests = requests.New(requests.Config{

@@ -82,8 +82,6 @@ type autoscalerEvents struct {
 	// whether a node autoscaler runs whose Events can be read.
 	feeds        []*feed
 	podEventSeen bool
-	// karpenterSeen: one of them was Karpenter's.
-	karpenterSeen bool
 }
 
 // feedState says how much of a feed is known.
@@ -239,13 +237,6 @@ func (p *autoscalerEvents) feedState(namespace string) feedState {
 		return forbidden
 	}
 	return slices.Min(all)
-}
-
-// SawKarpenter reports whether there was an Event of Karpenter about some pod.
-func (p *autoscalerEvents) SawKarpenter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.karpenterSeen
 }
 
 // LaunchFailed reports whether Karpenter failed to launch the machine of a NodeClaim.

@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -32,35 +30,19 @@ const (
 	ceilingsLast = 5 * time.Minute
 )
 
-// configMapClient is the call that the Cluster Autoscaler's status needs.
-type configMapClient interface {
-	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.ConfigMap, error)
-}
-
-// nodePoolClient is the call that Karpenter's NodePools need.
-type nodePoolClient interface {
-	List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
-}
-
 // ceilingWatch reads periodically how far pools can grow, once for all RayClusters. Without the right to read, or
 // without a source, no pool has a ceiling.
 type ceilingWatch struct {
-	sources []*ceilingSource
-	log     *slog.Logger
-	// changed receives the ceilings whenever they change, with the reading of all NodePools that are among them; nil if
-	// some are missing.
-	changed func(ceilings []landing.Ceiling, nodePools *poolReading)
+	status, nodePools *ceilingSource
+	log               *slog.Logger
+	// read receives the ceilings after each reading, and when the last one began that had all NodePools; zero if some
+	// are missing.
+	read func(ceilings []landing.Ceiling, nodePools time.Time)
 
 	mu      sync.Mutex
 	unknown string // guarded by mu; what is unknown, and why
 	// again has a token while somebody needs a new reading at once.
 	again chan struct{}
-}
-
-// poolReading is a complete reading of Karpenter's NodePools.
-type poolReading struct {
-	// begun is when the last reading with the same result began.
-	begun atomic.Pointer[time.Time]
 }
 
 // ceilingSource is one source of ceilings.
@@ -75,45 +57,35 @@ type ceilingSource struct {
 	whole bool
 }
 
-// newCeilingWatch prepares the reads; Start begins them. changed gets the ceilings whenever they change.
+// newCeilingWatch prepares the reads; Start begins them.
 func newCeilingWatch(
-	status configMapClient,
-	nodePools nodePoolClient,
+	status corev1client.ConfigMapInterface,
+	nodePools dynamic.ResourceInterface,
 	log *slog.Logger,
-	changed func([]landing.Ceiling, *poolReading),
+	read func([]landing.Ceiling, time.Time),
 ) *ceilingWatch {
-	return &ceilingWatch{log: log, changed: changed, again: make(chan struct{}, 1), sources: []*ceilingSource{
-		{
+	return &ceilingWatch{
+		log: log, read: read, again: make(chan struct{}, 1),
+		status: &ceilingSource{
 			what: "the Cluster Autoscaler's status",
 			read: func(ctx context.Context) ([]landing.Ceiling, error) { return readStatus(ctx, status, time.Now()) },
 		},
-		{
+		nodePools: &ceilingSource{
 			what: "Karpenter's NodePools",
 			read: func(ctx context.Context) ([]landing.Ceiling, error) { return readNodePools(ctx, nodePools) },
 		},
-	}}
+	}
 }
 
 // Start reads ceilings until ctx ends.
 func (c *ceilingWatch) Start(ctx context.Context) error {
-	var before []landing.Ceiling
-	var pools *poolReading
 	for {
-		now, nodePools := c.readAll(ctx), c.sources[len(c.sources)-1]
-		changed := nodePools.whole != (pools != nil) || !reflect.DeepEqual(before, now)
-		if changed && nodePools.whole {
-			pools = &poolReading{}
-		} else if changed {
-			pools = nil
+		all := c.readAll(ctx)
+		var nodePools time.Time
+		if c.nodePools.whole {
+			nodePools = c.nodePools.readAt
 		}
-		if pools != nil {
-			pools.begun.Store(new(nodePools.readAt))
-		}
-		if changed {
-			c.changed(now, pools)
-			before = now
-		}
-		if !c.wait(ctx) {
+		if c.read(all, nodePools); !c.wait(ctx) {
 			return nil
 		}
 	}
@@ -146,7 +118,7 @@ func (c *ceilingWatch) ReadAgain() {
 // readAll reads all sources, and logs when what is unknown changes.
 func (c *ceilingWatch) readAll(ctx context.Context) (all []landing.Ceiling) {
 	var problems []string
-	for _, source := range c.sources {
+	for _, source := range []*ceilingSource{c.status, c.nodePools} {
 		found, err := source.newest(ctx)
 		if err != nil {
 			problems = append(problems, source.what+" "+summaryOf(err))
@@ -170,14 +142,10 @@ func (c *ceilingWatch) readAll(ctx context.Context) (all []landing.Ceiling) {
 
 // summaryOf returns an error in few words, for a finding.
 func summaryOf(err error) string {
-	var old *staleError
-	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return "may not be read"
-	case errors.As(err, &old):
-		return old.Error()
 	}
-	return "cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	return "cannot be used: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
 // newest reads once. A source that does not exist bounds nothing, and is not an error. If the API server does not
@@ -201,22 +169,15 @@ func (s *ceilingSource) newest(ctx context.Context) ([]landing.Ceiling, error) {
 	return nil, err
 }
 
-// staleError says since when the Cluster Autoscaler has not written its status, so that it is not running.
-type staleError struct{ since time.Time }
-
-func (e *staleError) Error() string {
-	return "has not been written since " + e.since.UTC().Format(time.RFC3339)
-}
-
 // errContent is wrapped by errors about the content, as opposed to errors about reading.
-var errContent = errors.New("its content is not usable")
+var errContent = errors.New("its content")
 
 // isDefinite reports whether the API server responded, and its response makes the ceilings unknown.
 func isDefinite(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errContent)
 }
 
-func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]landing.Ceiling, error) {
+func readStatus(ctx context.Context, client corev1client.ConfigMapInterface, now time.Time) ([]landing.Ceiling, error) {
 	config, err := client.Get(ctx, decode.StatusConfigMap, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -226,7 +187,7 @@ func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]l
 		return nil, fmt.Errorf("%w: %w", errContent, err)
 	}
 	if age := now.Sub(written); age > ceilingsLast {
-		return nil, fmt.Errorf("%w: %w", errContent, &staleError{written})
+		return nil, fmt.Errorf("%w has not been written since %s", errContent, written.UTC().Format(time.RFC3339))
 	}
 	found, err := decode.AutoscalerCeilings(config.Data["status"])
 	if err != nil {
@@ -237,7 +198,7 @@ func readStatus(ctx context.Context, client configMapClient, now time.Time) ([]l
 
 // readNodePools reads NodePools. It returns one that it cannot read without limits, together with an error: the limits
 // of the others are known.
-func readNodePools(ctx context.Context, client nodePoolClient) (found []landing.Ceiling, err error) {
+func readNodePools(ctx context.Context, client dynamic.ResourceInterface) (found []landing.Ceiling, err error) {
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err

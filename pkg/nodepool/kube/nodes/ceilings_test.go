@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -50,7 +52,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			t.Errorf("before ceilings are read: %+v", got)
 		}
 		ceiling := int64(3)
-		n.setCeilings([]landing.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: landing.FromClusterAutoscaler}}, nil)
+		n.setCeilings([]landing.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: landing.FromClusterAutoscaler}}, time.Time{})
 		time.Sleep(2 * nodesPause)
 		for range 2 { // what one cycle counts must not stay for the next
 			cluster, got := read()
@@ -86,6 +88,7 @@ func pass(d time.Duration) {
 // fakeStatus is a Cluster Autoscaler that lets it run with a maximum of one node group. It writes whenever it is asked,
 // unless it stopped.
 type fakeStatus struct {
+	corev1client.ConfigMapInterface
 	most    int
 	stopped time.Time
 	err     error
@@ -110,6 +113,7 @@ func (f *fakeStatus) Get(context.Context, string, metav1.GetOptions) (*corev1.Co
 }
 
 type fakeNodePools struct {
+	dynamic.ResourceInterface
 	text string
 	err  error
 }
@@ -132,10 +136,13 @@ func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, 
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var reported []string
-		c := newCeilingWatch(status, nodePools, slog.New(slog.DiscardHandler), func(all []landing.Ceiling, _ *poolReading) {
+		last := ""
+		c := newCeilingWatch(status, nodePools, slog.New(slog.DiscardHandler), func(all []landing.Ceiling, _ time.Time) {
 			turn.Lock()
 			defer turn.Unlock()
-			reported = append(reported, bounds(all))
+			if now := bounds(all); now != last {
+				reported, last = append(reported, now), now
+			}
 		})
 		ended := make(chan error)
 		go func() { ended <- c.Start(ctx) }()
@@ -170,7 +177,7 @@ func TestAnAutoscalerThatStoppedBoundsNothing(t *testing.T) {
 			t.Errorf("reported %q, unknown %q before five minutes are over", *reported, unknownOf(c))
 		}
 		pass(2 * ceilingPause)
-		want := "ceilings-unknown: the Cluster Autoscaler's status has not been written since 2000-01-01T00:00:00Z"
+		want := "ceilings-unknown: the Cluster Autoscaler's status cannot be used: its content has not been written since 2000-01-01T00:00:00Z"
 		if diff := cmp.Diff(want, unknownOf(c)); diff != "" || len(*reported) != 2 || (*reported)[1] != "" {
 			t.Errorf("reported %q; finding (-want +got):\n%s", *reported, diff)
 		}

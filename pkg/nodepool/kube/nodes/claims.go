@@ -181,23 +181,13 @@ func (c *claimWatch) replace(list []*unstructured.Unstructured, _ string) {
 	}
 }
 
-// karpenterEvents is what Karpenter's Events say besides its NodeClaims.
-type karpenterEvents interface {
-	// SawKarpenter: there was an Event of Karpenter about some pod.
-	SawKarpenter() bool
-	// LaunchFailed: Karpenter failed to launch the machine of a NodeClaim. The Event comes before the claim goes.
-	LaunchFailed(claim string) bool
-}
-
-// addTo sets for each group how many of its pods without a node the NodeClaims hold.
-func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
+// addTo sets for each group how many of its pods without a node the NodeClaims hold. launchFailed reports whether
+// Karpenter said that it failed to launch the machine of a NodeClaim: that comes before the claim goes.
+func (c *claimWatch) addTo(cluster *nodepool.Cluster, launchFailed func(claim string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	own := claimantOf(cluster, c.incomplete)
 	cluster.NodeClaims = c.state
-	if c.state == nodepool.NoNodeClaims && events.SawKarpenter() {
-		cluster.NodeClaims = nodepool.NodeClaimsForbidden // a release that serves another version of the kind
-	}
 	if cluster.NodeClaims == nodepool.NodeClaimsForbidden {
 		cluster.Findings = append(cluster.Findings, unread(cluster.Key, NodeClaimsForbidden, ""))
 	}
@@ -214,7 +204,7 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 	c.claimants[cluster.Key] = own
 	if now := c.now(); c.dirty && now.Sub(c.placedAt) >= pause {
 		begun := time.Now()
-		c.place(now, events)
+		c.place(now, launchFailed)
 		c.took = time.Since(begun)
 	}
 	for i := range cluster.Groups {
@@ -223,10 +213,10 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, events karpenterEvents) {
 }
 
 // place assigns waiting pods to claims. The caller holds mu.
-func (c *claimWatch) place(now time.Time, events karpenterEvents) {
+func (c *claimWatch) place(now time.Time, launchFailed func(claim string) bool) {
 	claims := make([]landing.NodeClaim, 0, len(c.coming))
 	for name, claim := range c.coming {
-		if !claim.Launched && events.LaunchFailed(name) {
+		if !claim.Launched && launchFailed(name) {
 			c.note(now, claim)
 			continue
 		}

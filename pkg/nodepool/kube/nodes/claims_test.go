@@ -70,17 +70,13 @@ func nodeClaimOf(name string, met ...string) *unstructured.Unstructured {
 	}}
 }
 
-// quiet is a Karpenter of which no Event is heard, or only these.
-type quiet struct {
-	spoke  bool
-	failed string
-}
+// quiet is a Karpenter of which nothing is heard; only is one that says that it failed to launch a claim.
+func quiet(string) bool { return false }
+
+func only(failed string) func(string) bool { return func(claim string) bool { return claim == failed } }
 
 // noNode is what the scheduler says of a pod.
 const noNode = "0/3 nodes are available"
-
-func (q quiet) SawKarpenter() bool             { return q.spoke }
-func (q quiet) LaunchFailed(claim string) bool { return claim == q.failed }
 
 // waitingCluster has so many pods of group gpu that wait for a node, and those that are bound to nodes.
 func waitingCluster(name string, waiting int, nodes ...string) nodepool.Cluster {
@@ -112,7 +108,7 @@ func besideClaims(t *testing.T, client *fakeClaims, served *bool, test func(t *t
 	})
 }
 
-func comingOf(c *claimWatch, cluster nodepool.Cluster, events karpenterEvents) landing.Incoming {
+func comingOf(c *claimWatch, cluster nodepool.Cluster, events func(string) bool) landing.Incoming {
 	c.addTo(&cluster, events)
 	return cluster.Groups[0].Incoming
 }
@@ -149,7 +145,7 @@ func TestTheStagesOfNodeClaimsAreFollowed(t *testing.T) {
 			client.stream.Modify(asked(step.claim))
 			time.Sleep(placingPause)
 			synctest.Wait()
-			got := comingOf(c, waitingCluster("llm", 1), quiet{}).Places
+			got := comingOf(c, waitingCluster("llm", 1), quiet).Places
 			if len(got) != 1 || got[0].Progress != step.want.Progress || got[0].Lacks != step.want.Lacks || got[0].Pods != 1 {
 				t.Errorf("places %+v, want one of %+v since %v", got, step.want, begun)
 				continue
@@ -171,7 +167,7 @@ func TestTheMomentOfAReadyNodeOutlivesARelist(t *testing.T) {
 		c.replace([]*unstructured.Unstructured{claim}, "1")
 		time.Sleep(time.Minute)
 		c.replace([]*unstructured.Unstructured{claim}, "2")
-		got := comingOf(c, waitingCluster("llm", 1), quiet{}).Places
+		got := comingOf(c, waitingCluster("llm", 1), quiet).Places
 		if len(got) != 1 || got[0].Progress != landing.NodeReady || !got[0].Since.Equal(since) {
 			t.Errorf("places %+v, want one on a node that is ready since %v", got, since)
 		}
@@ -186,17 +182,17 @@ func TestRayClustersShareTheRoomOfNodeClaims(t *testing.T) {
 	besideClaims(t, client, new(true), func(t *testing.T, c *claimWatch) {
 		first, second := waitingCluster("first", 2), waitingCluster("second", 2)
 		for range 2 {
-			if got := comingOf(c, first, quiet{}); got.Launched != 2 {
+			if got := comingOf(c, first, quiet); got.Launched != 2 {
 				t.Errorf("%d of the first's pods have a node coming, want 2", got.Launched)
 			}
-			comingOf(c, second, quiet{})
+			comingOf(c, second, quiet)
 		}
-		if got := comingOf(c, second, quiet{}); got.Launched != 1 {
+		if got := comingOf(c, second, quiet); got.Launched != 1 {
 			t.Errorf("%d of the second's pods have a node coming, want what the first leaves, 1", got.Launched)
 		}
 		c.forget(first.Key)
 		time.Sleep(placingPause)
-		if got := comingOf(c, second, quiet{}); got.Launched != 2 {
+		if got := comingOf(c, second, quiet); got.Launched != 2 {
 			t.Errorf("%d of the second's pods have a node coming once the first is gone, want 2", got.Launched)
 		}
 	})
@@ -208,10 +204,10 @@ func TestARegisteredNodeHasNoRoomForWhatIsBoundToIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	besideClaims(t, &fakeClaims{list: []unstructured.Unstructured{*registered}}, new(true), func(t *testing.T, c *claimWatch) {
-		if got := comingOf(c, waitingCluster("llm", 1), quiet{}); got.Launched != 1 {
+		if got := comingOf(c, waitingCluster("llm", 1), quiet); got.Launched != 1 {
 			t.Errorf("%d pods have a node coming that has registered, want 1", got.Launched)
 		}
-		if got := comingOf(c, waitingCluster("llm", 1, "node-a"), quiet{}); got.Launched != 0 {
+		if got := comingOf(c, waitingCluster("llm", 1, "node-a"), quiet); got.Launched != 0 {
 			t.Errorf("%d further pods have a node coming that another pod has taken, want none", got.Launched)
 		}
 	})
@@ -219,7 +215,7 @@ func TestARegisteredNodeHasNoRoomForWhatIsBoundToIt(t *testing.T) {
 
 func TestAClaimWhoseLaunchFailedHoldsNothing(t *testing.T) {
 	besideClaims(t, &fakeClaims{list: []unstructured.Unstructured{*nodeClaimOf("a")}}, new(true), func(t *testing.T, c *claimWatch) {
-		if got := comingOf(c, waitingCluster("llm", 1), quiet{failed: "a"}); got.Pods() != 0 {
+		if got := comingOf(c, waitingCluster("llm", 1), only("a")); got.Pods() != 0 {
 			t.Errorf("%d pods are held by a claim whose machine cannot be had", got.Pods())
 		}
 	})
@@ -231,15 +227,13 @@ func TestWhatIsKnownOfNodeClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
 		served *bool
-		spoke  bool
 		want   nodepool.NodeClaimsState
 	}{
-		"read":                                 {nil, new(true), true, nodepool.NodeClaimsRead},
-		"forbidden":                            {forbidden, new(true), false, nodepool.NodeClaimsForbidden},
-		"forbidden, and there is no Karpenter": {forbidden, new(false), false, nodepool.NoNodeClaims},
-		"forbidden, and the API server is silent": {forbidden, nil, false, nodepool.NodeClaimsForbidden},
-		"absent":                       {absent, new(false), false, nodepool.NoNodeClaims},
-		"absent, and Karpenter speaks": {absent, new(false), true, nodepool.NodeClaimsForbidden},
+		"read":                                 {nil, new(true), nodepool.NodeClaimsRead},
+		"forbidden":                            {forbidden, new(true), nodepool.NodeClaimsForbidden},
+		"forbidden, and there is no Karpenter": {forbidden, new(false), nodepool.NoNodeClaims},
+		"forbidden, and the API server is silent": {forbidden, nil, nodepool.NodeClaimsForbidden},
+		"absent": {absent, new(false), nodepool.NoNodeClaims},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := &fakeClaims{}
@@ -248,7 +242,7 @@ func TestWhatIsKnownOfNodeClaims(t *testing.T) {
 			}
 			besideClaims(t, client, c.served, func(t *testing.T, w *claimWatch) {
 				cluster := waitingCluster("llm", 1)
-				w.addTo(&cluster, quiet{spoke: c.spoke})
+				w.addTo(&cluster, quiet)
 				if cluster.NodeClaims != c.want {
 					t.Errorf("state = %q, want %q", cluster.NodeClaims, c.want)
 				}

@@ -95,7 +95,6 @@ func (f *feed) keep(event *corev1.Event) {
 		w.claim, _, _ = strings.Cut(claim, ",")
 	}
 	f.p.podEventSeen = f.p.podEventSeen || about.kind == "Pod"
-	f.p.karpenterSeen = f.p.karpenterSeen || about.kind == "Pod" && w.karpenter
 	if f.statements == nil {
 		f.statements = map[subject]map[types.NamespacedName]statement{}
 	}
@@ -127,14 +126,4 @@ func (f *feed) replace(list []*corev1.Event, _ string) {
 	for _, event := range list {
 		f.keep(event)
 	}
-}
-
-// Used returns how much of the bound of its Events the fullest feed uses, from 0 to 1.
-func (p *autoscalerEvents) Used() (most float64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, f := range p.feeds {
-		most = max(most, float64(f.kept)/mostEvents)
-	}
-	return most
 }

@@ -52,8 +52,8 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	late := said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")
 	f.update(late)
-	if refused, _, _ := heardOf(p); refused != "" || p.Used() != 1 {
-		t.Errorf("refused %q with %v of the bound in use", refused, p.Used())
+	if refused, _, _ := heardOf(p); refused != "" {
+		t.Errorf("refused %q beyond the bound", refused)
 	}
 	f.remove(said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "other-0", "no"))
 	f.update(late)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -42,8 +43,8 @@ type nodes struct {
 	byName    map[string]keptNode
 	forbidden bool
 	ceilings  []landing.Ceiling
-	// nodePools is the reading of all of Karpenter's NodePools that are among the ceilings; nil if some are missing.
-	nodePools *poolReading
+	// nodePools is when the last reading began that has all of Karpenter's NodePools; zero if some are missing.
+	nodePools time.Time
 
 	// absent are nodes that do not exist although pods are bound to them.
 	absent absentNodes
@@ -137,8 +138,6 @@ type nodeView struct {
 	// stock is the nodes as they are free for pods, and all pools. Without the right to read nodes it has the pools
 	// alone; it is nil while neither is known.
 	stock *landing.Nodes
-	// nodePools is the reading of all of Karpenter's NodePools that are among the pools; nil if some are missing.
-	nodePools *poolReading
 	// forbidden: this process may not read nodes.
 	forbidden bool
 }
@@ -157,12 +156,13 @@ func (n *nodes) readUse(pods podClient, devices *nodeDevices) {
 	n.use.pods, n.use.devices, n.use.shown = newNodePods(pods, n.log, n.touchUse), devices, make(chan struct{})
 }
 
-// setCeilings sets how far pools can grow.
-func (n *nodes) setCeilings(ceilings []landing.Ceiling, nodePools *poolReading) {
+// setCeilings sets how far pools can grow, and when the reading began that has all of Karpenter's NodePools.
+func (n *nodes) setCeilings(ceilings []landing.Ceiling, nodePools time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	same := nodePools.IsZero() == n.nodePools.IsZero() && reflect.DeepEqual(ceilings, n.ceilings)
 	n.ceilings, n.nodePools = ceilings, nodePools
-	if n.byName != nil || n.forbidden {
+	if !same && (n.byName != nil || n.forbidden) {
 		n.touch()
 	}
 }
@@ -209,7 +209,7 @@ func (n *nodes) publish(ctx context.Context) {
 // viewNow returns what is known now. It visits all nodes, once for all RayClusters.
 func (n *nodes) viewNow() *nodeView {
 	n.mu.Lock()
-	known, forbidden, ceilings, nodePools := n.byName != nil, n.forbidden, n.ceilings, n.nodePools
+	known, forbidden, ceilings, nodePools := n.byName != nil, n.forbidden, n.ceilings, !n.nodePools.IsZero()
 	sorted := slices.SortedFunc(
 		maps.Values(n.byName),
 		func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) },
@@ -223,15 +223,15 @@ func (n *nodes) viewNow() *nodeView {
 		}
 	}
 	if !known {
-		view := &nodeView{forbidden: forbidden, nodePools: nodePools}
+		view := &nodeView{forbidden: forbidden}
 		if forbidden {
-			view.stock = n.stockOf(nil, shapes, ceilings, nodePools != nil)
+			view.stock = n.stockOf(nil, shapes, ceilings, nodePools)
 		}
 		return view
 	}
 	view := &nodeView{
 		known: true, nodes: make([]landing.Node, len(sorted)), kept: sorted,
-		facts: n.views.Add(1), nodePools: nodePools,
+		facts: n.views.Add(1),
 	}
 	if n.use.devices != nil {
 		view.claims = n.use.devices.claims()
@@ -248,7 +248,7 @@ func (n *nodes) viewNow() *nodeView {
 		view.badGPUs = before.badGPUs
 	}
 	view.badGPUs = view.badGPUs.of(view.nodes, time.Now())
-	view.stock = n.stockOf(view.nodes, shapes, ceilings, nodePools != nil)
+	view.stock = n.stockOf(view.nodes, shapes, ceilings, nodePools)
 	return view
 }
 

@@ -93,9 +93,9 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 			n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 			n.configure(sharing.Reader{}, config)
 			n.replace(c.nodes, "")
-			var nodePools *poolReading
+			var nodePools time.Time
 			if len(c.ceilings) > 0 && c.ceilings[0].Source == karpenter {
-				nodePools = &poolReading{}
+				nodePools = time.Now()
 			}
 			n.setCeilings(c.ceilings, nodePools)
 			n.view.Store(n.viewNow())
@@ -145,7 +145,7 @@ func TestWithoutTheRightToReadNodesOnlyPoolsProve(t *testing.T) {
 			n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 			n.configure(sharing.Reader{}, config)
 			n.forbid(errors.New("nodes is forbidden"))
-			n.setCeilings(c.ceilings, nil)
+			n.setCeilings(c.ceilings, time.Time{})
 			n.view.Store(n.viewNow())
 			cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{{
 				Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},

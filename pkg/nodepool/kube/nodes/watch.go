@@ -94,8 +94,8 @@ func (w *Watch) Start(ctx context.Context) error {
 // AddTo adds to a cluster what is known of its nodes and of the nodes to come for its pods, with findings
 // about what is unknown.
 func (w *Watch) AddTo(cluster *nodepool.Cluster) {
-	poolsSince := w.poolsSince()      // before the pools, which may be newer
-	w.claims.addTo(cluster, w.events) // first: no group lacks a node while one is being added
+	poolsSince := w.poolsSince()                   // before the pools, which may be newer
+	w.claims.addTo(cluster, w.events.LaunchFailed) // first: no group lacks a node while one is being added
 	w.nodes.addTo(cluster)
 	w.ceilings.AddTo(cluster)
 	w.events.AddTo(cluster)
@@ -110,19 +110,14 @@ const poolsLag = 3 * time.Second
 // last complete reading, which may be old while readings fail, and not the last poolsLag. It is zero if NodePools are
 // not all known.
 func (w *Watch) poolsSince() time.Time {
-	view := w.nodes.view.Load()
-	if view == nil || view.nodePools == nil {
-		return time.Time{}
+	w.nodes.mu.Lock()
+	begun := w.nodes.nodePools
+	w.nodes.mu.Unlock()
+	if lag := time.Now().Add(-poolsLag); begun.After(lag) {
+		return lag
 	}
-	begun, lag := *view.nodePools.begun.Load(), time.Now().Add(-poolsLag)
-	if begun.Before(lag) {
-		return begun
-	}
-	return lag
+	return begun
 }
-
-// EventsUsed returns how much of the bound of its Events the fullest source uses, from 0 to 1.
-func (w *Watch) EventsUsed() float64 { return w.events.Used() }
 
 // Await returns when the API server has responded about pods and devices once, or after a while. The first cycles
 // then do not count nodes as empty.
