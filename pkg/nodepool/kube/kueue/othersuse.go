@@ -1,8 +1,6 @@
 package kueue
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -16,58 +14,27 @@ const statusDelay = 3 * time.Second
 // shown it without doubt.
 type othersUse map[flavored]raydemand.Amount
 
-// update returns what others have of a resource, of which so much is reserved. counted is what the status may count of
-// the RayCluster's own Workloads. In doubt, others still have what they had; if the status contradicts that, they have
-// as much as it allows. So the RayCluster never counts on quota that is not there, and waits statusDelay at most for
-// quota that is.
-func (o othersUse) update(of flavored, reserved raydemand.Amount, counted []raydemand.Amount) raydemand.Amount {
-	if before, known := o[of]; len(counted) > 1 && known && slices.Contains(counted, reserved-before) {
+// update returns what others have of a resource, of which so much is reserved, beside the RayCluster's own Workloads.
+// While the status may be older than a change of those, others still have what they had; if that is unknown, all that
+// the status does not certainly count of the RayCluster is theirs. So the RayCluster waits statusDelay at most for
+// quota that is there.
+func (o othersUse) update(of flavored, reserved raydemand.Amount, own workloads, now time.Time) raydemand.Amount {
+	doubt := false
+	for _, w := range own {
+		switch {
+		case !w.reserved:
+		case w.unfinished() && now.Sub(w.reservedAt) >= statusDelay:
+			reserved -= w.usesAll(of)
+		case w.unfinished() || now.Sub(w.finishedAt) < statusDelay:
+			doubt = true
+		}
+	}
+	if before, known := o[of]; doubt && known {
 		return before
 	}
-	others := max(0, reserved-slices.Min(counted))
-	if len(counted) == 1 {
+	others := max(0, reserved)
+	if !doubt {
 		o[of] = others
 	}
 	return others
-}
-
-// counted returns what the status of a ClusterQueue may count of a resource for the RayCluster's Workloads: more than
-// one amount while it may be older than their changes. Slices replace each other one by one, and Kueue counts one until
-// it counts the next, so those in doubt count from one of them to another one.
-func (all workloads) counted(of flavored, now time.Time) []raydemand.Amount {
-	var certain raydemand.Amount
-	var doubtful []*workload
-	gone, came := false, false
-	for _, w := range all {
-		switch {
-		case !w.reserved || !w.unfinished() && now.Sub(w.finishedAt) >= statusDelay:
-		case w.unfinished() && now.Sub(w.reservedAt) >= statusDelay:
-			certain += w.usesAll(of)
-		default:
-			doubtful = append(doubtful, w)
-			gone, came = gone || !w.unfinished(), came || w.unfinished()
-		}
-	}
-	slices.SortFunc(doubtful, func(a, b *workload) int {
-		switch {
-		case a.newer(b):
-			return 1
-		case b.newer(a):
-			return -1
-		}
-		return strings.Compare(a.name, b.name)
-	})
-	var sums []raydemand.Amount
-	if !gone || !came {
-		sums = append(sums, certain)
-	}
-	for i := range doubtful {
-		sum := certain
-		for _, w := range doubtful[i:] {
-			sum += w.usesAll(of)
-			sums = append(sums, sum)
-		}
-	}
-	slices.Sort(sums)
-	return slices.Compact(sums)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -62,27 +60,27 @@ type Owners struct {
 	now   func() time.Time
 	// changed is called after the result for a RayCluster changed.
 	changed func(nodepool.ClusterKey)
-	queue   priorityqueue.PriorityQueue[nodepool.ClusterKey]
+	queue   priorityqueue.PriorityQueue[reading]
 
 	mu sync.Mutex
-	// Guarded by mu. wanted are the readings that wait in the queue.
+	// Guarded by mu. answers are those about RayClusters that have been asked about.
 	answers map[nodepool.ClusterKey]ownerAnswer
-	wanted  map[nodepool.ClusterKey]decode.Ownership
+}
+
+// reading is a requested reading of the owners of a RayCluster.
+type reading struct {
+	cluster nodepool.ClusterKey
+	from    decode.Ownership
 }
 
 // ownerAnswer is what the owners of a RayCluster say.
 type ownerAnswer struct {
 	of decode.Controller
-	// readAt is when the reading began, until when the answer counts.
+	// readAt is when the reading began; zero while there is no answer. No other reading is requested before until.
 	readAt, until time.Time
 	// queue is the queue that the owners name; unreadable is the owner that may not be read, and cause why.
 	queue             nodepool.Queue
 	unreadable, cause string
-}
-
-// holds reports whether the answer is about these owners and still valid.
-func (a ownerAnswer) holds(from decode.Ownership, now time.Time) bool {
-	return a.of == from.Controller && now.Before(a.until)
 }
 
 // NewOwners prepares the reads; Start begins them. kinds finds the resource of a kind.
@@ -96,11 +94,7 @@ func NewOwners(client metadata.Interface, whole dynamic.Interface, kinds meta.RE
 		now:     time.Now,
 		changed: changed,
 		answers: map[nodepool.ClusterKey]ownerAnswer{},
-		wanted:  map[nodepool.ClusterKey]decode.Ownership{},
-		queue: priorityqueue.New("owners", func(o *priorityqueue.Opts[nodepool.ClusterKey]) {
-			o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[nodepool.ClusterKey](
-				failurePause, failurePause)
-		}),
+		queue:   priorityqueue.New[reading]("owners"),
 	}
 }
 
@@ -115,7 +109,7 @@ func (p *Owners) AddTo(cluster *nodepool.Cluster, from decode.Ownership) {
 	if cluster.Queue.Queued() && !answer.queue.Queued() {
 		return
 	}
-	if answer.of != from.Controller {
+	if answer.readAt.IsZero() {
 		cluster.Queue.Unknown = fmt.Sprintf("%s %s, which owns it, has not been read, so it is unknown whether Kueue "+
 			"queues it", from.Controller.Kind, from.Controller.Name)
 		return
@@ -134,25 +128,25 @@ func (p *Owners) AddTo(cluster *nodepool.Cluster, from decode.Ownership) {
 	}
 }
 
-// known returns the last answer about a RayCluster, and requests a reading unless the answer holds.
+// known returns the last answer about a RayCluster, and requests a reading if there is none or it is old. A reading that
+// fails is requested again after a pause.
 func (p *Owners) known(key nodepool.ClusterKey, from decode.Ownership) ownerAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	answer := p.answers[key]
 	if answer.of != from.Controller {
-		p.request(key, from, first)
-	} else if !answer.holds(from, p.now()) {
-		p.request(key, from, later)
+		answer = ownerAnswer{of: from.Controller}
+	}
+	if now := p.now(); !now.Before(answer.until) {
+		priority := later
+		if answer.readAt.IsZero() {
+			priority = first
+		}
+		answer.until = now.Add(failurePause)
+		p.answers[key] = answer
+		p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, reading{key, from})
 	}
 	return answer
-}
-
-// request asks for a reading, unless it failed and waits for its pause. The caller holds mu.
-func (p *Owners) request(key nodepool.ClusterKey, from decode.Ownership, priority int) {
-	p.wanted[key] = from
-	if p.queue.NumRequeues(key) == 0 {
-		p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
-	}
 }
 
 // Expect requests a reading before a cycle needs it. A candidate for leadership runs no cycles, and should know the
@@ -162,10 +156,13 @@ func (p *Owners) Expect(rayCluster *unstructured.Unstructured) {
 		return
 	}
 	from := decode.OwnershipOf(decode.Whole(rayCluster))
+	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
-	p.request(key, from, later)
+	if p.answers[key].of != from.Controller {
+		p.answers[key] = ownerAnswer{of: from.Controller}
+		p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(later)}, reading{key, from})
+	}
 }
 
 // Start reads the requested owners until ctx ends.
@@ -178,12 +175,12 @@ func (p *Owners) Start(ctx context.Context) error {
 	for range ownerReaders {
 		reads.Go(func() {
 			for {
-				key, stopped := p.queue.Get()
+				next, stopped := p.queue.Get()
 				if stopped {
 					return
 				}
-				p.read(ctx, key)
-				p.queue.Done(key)
+				p.read(ctx, next)
+				p.queue.Done(next)
 			}
 		})
 	}
@@ -191,59 +188,28 @@ func (p *Owners) Start(ctx context.Context) error {
 	return nil
 }
 
-// read makes a reading, if it is still wanted: the RayCluster may be gone or have another owner, or a patch have read
-// its owners.
-func (p *Owners) read(ctx context.Context, key nodepool.ClusterKey) {
-	p.mu.Lock()
-	from, wanted := p.wanted[key]
-	if !wanted {
-		p.queue.Forget(key)
-	}
-	p.mu.Unlock()
-	if !wanted {
+// read makes a reading, and keeps the answer unless the RayCluster is gone or has another owner by then.
+func (p *Owners) read(ctx context.Context, r reading) {
+	answer, err := p.follow(ctx, r.cluster, r.from)
+	if err != nil {
+		p.log.Debug("cannot read owners", "cluster", r.cluster.String(), "reason", err)
 		return
 	}
-	answer, err := p.follow(ctx, key, from)
-	if p.conclude(key, from, answer, err) {
-		p.changed(key)
-	}
-}
-
-// conclude keeps what a reading answered, and reports whether it is news. One that failed is repeated.
-func (p *Owners) conclude(key nodepool.ClusterKey, from decode.Ownership, answer ownerAnswer, err error) (news bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	now, wanted := p.wanted[key]
-	switch {
-	case !wanted:
-		return false
-	case now.Controller != from.Controller:
-		p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(first)}, key)
-		return false
-	case err != nil:
-		p.log.Debug("cannot read owners; retrying", "cluster", key.String(), "reason", err)
-		priority := later
-		if p.answers[key].of != from.Controller {
-			priority = first
-		}
-		p.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &priority}, key)
-		return false
+	asked := p.answers[r.cluster].of == r.from.Controller
+	news := asked && p.remember(r.cluster, answer)
+	p.mu.Unlock()
+	if news {
+		p.changed(r.cluster)
 	}
-	return p.remember(key, answer)
 }
 
 // remember keeps an answer, and reports whether it is news. The caller holds mu.
 func (p *Owners) remember(key nodepool.ClusterKey, answer ownerAnswer) bool {
 	before := p.answers[key]
 	p.answers[key] = answer
-	p.unwanted(key)
-	return before.of != answer.of || before.queue != answer.queue || before.unreadable != answer.unreadable
-}
-
-// unwanted forgets a requested reading. The caller holds mu.
-func (p *Owners) unwanted(key nodepool.ClusterKey) {
-	delete(p.wanted, key)
-	p.queue.Forget(key)
+	return before.readAt.IsZero() || before.of != answer.of || before.queue != answer.queue ||
+		before.unreadable != answer.unreadable
 }
 
 // Drop forgets a RayCluster that is gone.
@@ -254,7 +220,6 @@ func (p *Owners) Drop(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.answers, key)
-	p.unwanted(key)
 }
 
 // Read reads from the API server which queue the owners name, and remembers the answer. It does not if they were read
@@ -334,18 +299,11 @@ func (a ownerAnswer) withoutOwner(owner decode.Controller, cause error, from dec
 }
 
 func controllerAbove(object *metav1.PartialObjectMetadata) decode.Controller {
-	at := slices.IndexFunc(object.OwnerReferences,
-		func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
-	if at < 0 {
+	above := metav1.GetControllerOfNoCopy(object)
+	if above == nil {
 		return decode.Controller{}
 	}
-	reference := object.OwnerReferences[at]
-	return decode.Controller{
-		APIVersion: reference.APIVersion,
-		Kind:       reference.Kind,
-		Name:       reference.Name,
-		UID:        string(reference.UID),
-	}
+	return decode.Controller{APIVersion: above.APIVersion, Kind: above.Kind, Name: above.Name, UID: string(above.UID)}
 }
 
 // get reads the metadata of an owner, which is in the namespace of what it owns or in none.

@@ -109,7 +109,7 @@ func (all workloads) bounds(
 			return nil, why
 		}
 		head := admitted.uses(of.flavor, of.resource, func(set string) bool { return !sets[set] })
-		theirs := others.update(of, queue.reserved[of], all.counted(of, now))
+		theirs := others.update(of, queue.reserved[of], all, now)
 		bounds = append(bounds, landing.Quota{
 			Name:     fmt.Sprintf("flavor %s of ClusterQueue %s", of.flavor, queue.name),
 			Resource: of.resource,

@@ -179,8 +179,8 @@ func TestAnOldStatusPromisesNoQuota(t *testing.T) {
 		{"the first pod is not counted yet", workloads{gone(none), one}, "2", othersUse{gpus: raydemand.Whole(2)}, 6},
 		{"the first pod is counted", workloads{gone(none), one}, "3", othersUse{gpus: raydemand.Whole(2)}, 6},
 		{"nothing is known of others", workloads{gone(none), one}, "2", othersUse{}, 6},
-		{"neither slice is left out", workloads{gone(two), three}, "3", othersUse{}, 8 - 1},
-		{"others freed some", workloads{gone(two), three}, "4", othersUse{gpus: raydemand.Whole(5)}, 8 - 2},
+		{"nothing is known of others beside two slices", workloads{gone(two), three}, "3", othersUse{}, 8 - 3},
+		{"others freed some, which is seen later", workloads{gone(two), three}, "4", othersUse{gpus: raydemand.Whole(5)}, 8 - 5},
 		{"others took some", workloads{fresh(three)}, "7", othersUse{}, 8 - 7},
 	} {
 		q := quotaOf(test.own, queueOf(t, test.reserved, ""), test.others, noon)
