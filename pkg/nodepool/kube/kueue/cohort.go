@@ -4,35 +4,97 @@ import (
 	"cmp"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// cohort is a Cohort object: a node above ClusterQueues, with quotas of its own and perhaps a parent. A cohort that
-// only ClusterQueues name has no object.
-type cohort struct {
-	parent string
-	quotas map[flavored]quota
+// flavored is a resource of a flavor.
+type flavored struct{ flavor, resource string }
+
+// quota is the quota of a resource. Without a limit, all of it may be lent, and any amount borrowed.
+type quota struct {
+	nominal            raydemand.Amount
+	borrowing, lending *raydemand.Amount
 }
 
-// cohortObject is the part of a Cohort that Heliostat reads (v1beta1 and v1beta2).
-type cohortObject struct {
-	Spec struct {
-		Parent         string          `json:"parent"`
-		ParentName     string          `json:"parentName"`
-		ResourceGroups []resourceGroup `json:"resourceGroups"`
-	} `json:"spec"`
-}
-
-func readCohort(object *unstructured.Unstructured) (*cohort, error) {
-	var read cohortObject
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read); err != nil {
-		return nil, fmt.Errorf("reading Cohort %s: %w", object.GetName(), err)
+// kept is the part of a quota that is not lent.
+func (q quota) kept(total raydemand.Amount) raydemand.Amount {
+	if q.lending == nil {
+		return 0
 	}
-	parent := cmp.Or(read.Spec.ParentName, read.Spec.Parent)
-	return &cohort{parent: parent, quotas: quotasOf(read.Spec.ResourceGroups)}, nil
+	return max(0, total-*q.lending)
+}
+
+// quotaHolder is a ClusterQueue, or a Cohort: a node above ClusterQueues, with quotas of its own.
+type quotaHolder struct {
+	// name is its name, and cohort that of the Cohort above it, or empty. A Cohort needs no object.
+	name, cohort string
+	// reclaims says that Kueue may evict work of others in the cohort that has borrowed from the quota.
+	reclaims bool
+	quotas   map[flavored]quota
+	// reserved is what Workloads have of a ClusterQueue.
+	reserved map[flavored]raydemand.Amount
+}
+
+// flavorQuotas are the quotas of a flavor, or what is reserved of them.
+type flavorQuotas struct {
+	Name      string `json:"name"`
+	Resources []struct {
+		Name           string             `json:"name"`
+		NominalQuota   resource.Quantity  `json:"nominalQuota"`
+		BorrowingLimit *resource.Quantity `json:"borrowingLimit"`
+		LendingLimit   *resource.Quantity `json:"lendingLimit"`
+		Total          resource.Quantity  `json:"total"`
+	} `json:"resources"`
+}
+
+// readHolder reads a ClusterQueue or a Cohort (v1beta2).
+func readHolder(object *unstructured.Unstructured) (*quotaHolder, error) {
+	var read struct {
+		Spec struct {
+			CohortName     string `json:"cohortName"` // of a ClusterQueue
+			ParentName     string `json:"parentName"` // of a Cohort
+			ResourceGroups []struct {
+				Flavors []flavorQuotas `json:"flavors"`
+			} `json:"resourceGroups"`
+			Preemption struct {
+				ReclaimWithinCohort string `json:"reclaimWithinCohort"`
+			} `json:"preemption"`
+		} `json:"spec"`
+		Status struct {
+			FlavorsReservation []flavorQuotas `json:"flavorsReservation"`
+		} `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read); err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	reclaim := cmp.Or(read.Spec.Preemption.ReclaimWithinCohort, "Never")
+	h := &quotaHolder{name: object.GetName(), cohort: cmp.Or(read.Spec.CohortName, read.Spec.ParentName),
+		reclaims: reclaim != "Never", quotas: map[flavored]quota{}, reserved: map[flavored]raydemand.Amount{}}
+	limit := func(q *resource.Quantity) *raydemand.Amount {
+		if q == nil {
+			return nil
+		}
+		return new(decode.Amount(*q))
+	}
+	for _, group := range read.Spec.ResourceGroups {
+		for _, flavor := range group.Flavors {
+			for _, r := range flavor.Resources {
+				h.quotas[flavored{flavor.Name, r.Name}] = quota{decode.Amount(r.NominalQuota), limit(r.BorrowingLimit),
+					limit(r.LendingLimit)}
+			}
+		}
+	}
+	for _, flavor := range read.Status.FlavorsReservation {
+		for _, r := range flavor.Resources {
+			h.reserved[flavored{flavor.Name, r.Name}] = decode.Amount(r.Total)
+		}
+	}
+	return h, nil
 }
 
 // maxCohorts bounds how many cohorts are above each other. Kueue refuses a cycle.
@@ -41,50 +103,29 @@ const maxCohorts = 16
 // quotaTree computes how much of a resource a ClusterQueue may use in all, as Kueue's scheduler does (v0.19.0,
 // pkg/cache/scheduler/resource_node.go: available, with what the ClusterQueue uses itself added).
 type quotaTree struct {
-	of      flavored
-	queues  map[string]*clusterQueue
-	cohorts map[string]*cohort
-	sums    map[string]cohortSums
-}
-
-// cohortSums are the quota below and of a cohort, and what is used of it. Only what a child does not keep for itself
-// counts.
-type cohortSums struct{ quota, used raydemand.Amount }
-
-// kept is the part of a quota that a node does not lend.
-func (q quota) kept(total raydemand.Amount) raydemand.Amount {
-	if q.lending == nil {
-		return 0
-	}
-	return max(0, total-*q.lending)
+	of              flavored
+	queues, cohorts map[string]*quotaHolder
 }
 
 // most returns how much the ClusterQueue may use in all, its own use included.
-func (t *quotaTree) most(queue *clusterQueue) raydemand.Amount {
-	q := queue.quotas[t.of]
-	if queue.cohort == "" {
-		return q.nominal
-	}
-	t.sums = map[string]cohortSums{}
-	return queue.reserved[t.of] + t.available(queue.cohort, q, q.nominal, queue.reserved[t.of], 0)
+func (t *quotaTree) most(queue *quotaHolder) raydemand.Amount {
+	q, used := queue.quotas[t.of], queue.reserved[t.of]
+	return used + t.available(queue.cohort, q, q.nominal, used, 0)
 }
 
-// noCohort is a cohort without an object.
-var noCohort cohort
-
-// sumsOf adds up the children of a cohort.
-func (t *quotaTree) sumsOf(name string, depth int) cohortSums {
-	if sums, known := t.sums[name]; known || depth > maxCohorts {
-		return sums
+// sumsOf adds up the quota below and of a cohort, and what is used of it. Only what a child does not keep for itself
+// counts.
+func (t *quotaTree) sumsOf(name string, depth int) (total, used raydemand.Amount) {
+	if depth > maxCohorts {
+		return 0, 0
 	}
-	var sums cohortSums
 	if own := t.cohorts[name]; own != nil {
-		sums.quota = own.quotas[t.of].nominal
+		total = own.quotas[t.of].nominal
 	}
-	add := func(q quota, total, used raydemand.Amount) {
-		kept := q.kept(total)
-		sums.quota += total - kept
-		sums.used += max(0, used-kept)
+	add := func(q quota, below, usedBelow raydemand.Amount) {
+		kept := q.kept(below)
+		total += below - kept
+		used += max(0, usedBelow-kept)
 	}
 	for _, queue := range t.queues {
 		if queue.cohort == name {
@@ -92,13 +133,12 @@ func (t *quotaTree) sumsOf(name string, depth int) cohortSums {
 		}
 	}
 	for child, c := range t.cohorts {
-		if c.parent == name {
-			below := t.sumsOf(child, depth+1)
-			add(c.quotas[t.of], below.quota, below.used)
+		if c.cohort == name {
+			below, usedBelow := t.sumsOf(child, depth+1)
+			add(c.quotas[t.of], below, usedBelow)
 		}
 	}
-	t.sums[name] = sums
-	return sums
+	return total, used
 }
 
 // available returns what a node with so much quota and use may still take: of what it keeps, and of its cohort.
@@ -106,12 +146,9 @@ func (t *quotaTree) available(cohort string, q quota, total, used raydemand.Amou
 	if cohort == "" || depth > maxCohorts {
 		return total - used
 	}
-	above := t.sumsOf(cohort, depth)
-	own := t.cohorts[cohort]
-	if own == nil {
-		own = &noCohort
-	}
-	free := t.available(own.parent, own.quotas[t.of], above.quota, above.used, depth+1)
+	above, usedAbove := t.sumsOf(cohort, depth)
+	own := cmp.Or(t.cohorts[cohort], &quotaHolder{})
+	free := t.available(own.cohort, own.quotas[t.of], above, usedAbove, depth+1)
 	kept := q.kept(total)
 	if q.borrowing != nil {
 		free = min(free, total-kept-max(0, used-kept)+*q.borrowing)

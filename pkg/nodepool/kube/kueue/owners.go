@@ -128,8 +128,8 @@ func (p *Owners) AddTo(cluster *nodepool.Cluster, from decode.Ownership) {
 	}
 }
 
-// known returns the last answer about a RayCluster, and requests a reading if there is none or it is old. A reading that
-// fails is requested again after a pause.
+// known returns the last answer about a RayCluster, and requests a reading if there is none or it is old. A reading
+// that fails is requested again after a pause.
 func (p *Owners) known(key nodepool.ClusterKey, from decode.Ownership) ownerAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,7 +37,7 @@ func (all workloads) newest(which func(*workload) bool) *workload {
 
 // quota says what the Workloads of a job and its queue mean for its groups. queue is nil if it is unknown.
 func (all workloads) quota(
-	cluster *nodepool.Cluster, queue *clusterQueue, most func(flavored) (raydemand.Amount, string), others othersUse,
+	cluster *nodepool.Cluster, queue *quotaHolder, most func(flavored) (raydemand.Amount, string), others othersUse,
 	now time.Time,
 ) *nodepool.Quota {
 	q := &nodepool.Quota{}
@@ -82,7 +82,7 @@ func (w *workload) podsOf(cluster *nodepool.Cluster) map[string]int {
 // and the head have of it. Kueue assigns one flavor to a group and resource when it admits the group. unknown says why
 // the quota is not known; empty if it is.
 func (all workloads) bounds(
-	cluster *nodepool.Cluster, admitted *workload, queue *clusterQueue,
+	cluster *nodepool.Cluster, admitted *workload, queue *quotaHolder,
 	most func(flavored) (raydemand.Amount, string), others othersUse, now time.Time,
 ) (bounds []landing.Quota, unknown string) {
 	takes := map[flavored]map[string]raydemand.Amount{}

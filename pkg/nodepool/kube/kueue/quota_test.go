@@ -68,9 +68,9 @@ status:
   conditions: [{type: QuotaReserved, status: "False", reason: Pending, observedGeneration: 3, message: "insufficient unused quota"}]
 `
 
-func queueOf(t *testing.T, reservedOd string, more string) *clusterQueue {
+func queueOf(t *testing.T, reservedOd string, more string) *quotaHolder {
 	t.Helper()
-	q, err := readClusterQueue(object(t, `
+	q, err := readHolder(object(t, `
 metadata: {name: q}
 spec:
   `+more+`
@@ -101,7 +101,7 @@ func cluster() *nodepool.Cluster {
 }
 
 // quotaOf returns what Workloads and a ClusterQueue mean for the groups.
-func quotaOf(all workloads, queue *clusterQueue, others othersUse, now time.Time) *nodepool.Quota {
+func quotaOf(all workloads, queue *quotaHolder, others othersUse, now time.Time) *nodepool.Quota {
 	w := newTestWatch(nil)
 	if w.cohorts.unread = ""; queue != nil {
 		w.queues.kept[queue.name] = queue
@@ -219,10 +219,8 @@ func TestTheHeadroomInACohort(t *testing.T) {
 		want    int64
 		unknown string
 	}{
-		"alone":                         {objects: []string{queue("q", "", "", 4, 3)}, want: 4},
-		"what another one does not use": {objects: []string{queue("q", "all", "", 4, 3), queue("r", "all", "", 4, 1)}, want: 7},
-		"the version before": {objects: []string{strings.Replace(queue("q", "all", "", 4, 3), "cohortName", "cohort", 1),
-			queue("r", "all", "", 4, 1)}, want: 7},
+		"alone":                           {objects: []string{queue("q", "", "", 4, 3)}, want: 4},
+		"what another one does not use":   {objects: []string{queue("q", "all", "", 4, 3), queue("r", "all", "", 4, 1)}, want: 7},
 		"of another cohort":               {objects: []string{queue("q", "all", "", 4, 3), queue("r", "b", "", 4, 1)}, want: 4},
 		"no more than it may borrow":      {objects: []string{queue("q", "all", ", borrowingLimit: 2", 4, 3), queue("r", "all", "", 4, 1)}, want: 6},
 		"it has borrowed already":         {objects: []string{queue("q", "all", ", borrowingLimit: 2", 4, 6), queue("r", "all", "", 4, 1)}, want: 6},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -17,10 +18,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// group is Kueue's API group, and versions are those of its versions that can be read, the best first.
-const group = "kueue.x-k8s.io"
-
-var versions = []string{"v1beta2", "v1beta1"}
+// Kueue's API group, and the version of it that is read.
+const (
+	group   = "kueue.x-k8s.io"
+	version = "v1beta2"
+)
 
 // Watch knows the Workloads of jobs, and the ClusterQueues.
 type Watch struct {
@@ -32,8 +34,8 @@ type Watch struct {
 	mu sync.Mutex
 	// Guarded by mu. jobs are those whose RayClusters have been looked at while there were Workloads.
 	jobs    map[nodepool.ClusterKey]*queuedJob
-	queues  byName[clusterQueue]
-	cohorts byName[cohort]
+	queues  byName
+	cohorts byName
 }
 
 // queuedJob is a job with Workloads: the RayCluster whose replicas Kueue follows, and what others have of the
@@ -58,15 +60,10 @@ func NewWatch(c attached.Config) *Watch {
 	ofJobs := c
 	ofJobs.Changed = w.jobChanged
 	w.workloads = attached.New(ofJobs, attached.Kind[*unstructured.Unstructured, *workload]{
-		Served: c.Served(group, versions...), Resource: "workloads", Read: w.read,
+		Served: c.Served(group, version), Resource: "workloads", Read: w.read,
 	})
-	w.queues = byName[clusterQueue]{
-		watch: w, kind: "ClusterQueue", read: readClusterQueue, users: w.usersOf, kept: map[string]*clusterQueue{},
-	}
-	w.cohorts = byName[cohort]{
-		watch: w, kind: "Cohort", read: readCohort, kept: map[string]*cohort{},
-		unread: "Cohorts have not been read yet",
-	}
+	w.queues = byName{watch: w, users: w.usersOf, kept: map[string]*quotaHolder{}}
+	w.cohorts = byName{watch: w, kept: map[string]*quotaHolder{}, unread: "Cohorts have not been read yet"}
 	return w
 }
 
@@ -115,32 +112,30 @@ func (w *Watch) Forget(key nodepool.ClusterKey) {
 	maps.DeleteFunc(w.jobs, func(_ nodepool.ClusterKey, of *queuedJob) bool { return of.cluster == key })
 }
 
-// byName keeps what is read of the objects of a kind without namespaces. The mutex of the Watch guards it.
-type byName[T any] struct {
+// byName keeps what is read of ClusterQueues, or of Cohorts. The mutex of the Watch guards it.
+type byName struct {
 	watch *Watch
-	kind  string
-	read  func(*unstructured.Unstructured) (*T, error)
 	// users returns the RayClusters that an object concerns that was other before; nil if they need not be told.
-	users func(before, now *T) []nodepool.ClusterKey
-	kept  map[string]*T
+	users func(before, now *quotaHolder) []nodepool.ClusterKey
+	kept  map[string]*quotaHolder
 	// unread says why the objects are unknown, empty if they are known.
 	unread string
 }
 
 // follow reads the objects until ctx ends.
-func (n *byName[T]) follow(ctx context.Context, resource string) {
+func (n *byName) follow(ctx context.Context, resource string) {
 	unread := func(why string) { n.replace(nil, why) }
-	n.watch.config.Served(group, versions...).Source(resource, metav1.NamespaceAll, "", unread).
+	n.watch.config.Served(group, version).Source(resource, metav1.NamespaceAll, "", unread).
 		Into(ctx, &reflector.Store[*unstructured.Unstructured]{
 			Put: n.put, Remove: n.remove,
 			ReplaceAll: func(list []*unstructured.Unstructured, _ string) { n.replace(list, "") },
 		})
 }
 
-func (n *byName[T]) put(object *unstructured.Unstructured) {
-	now, err := n.read(object)
+func (n *byName) put(object *unstructured.Unstructured) {
+	now, err := readHolder(object)
 	if err != nil {
-		n.watch.config.Logger.Debug("ignoring a "+n.kind+" that cannot be read", "reason", err)
+		n.watch.config.Logger.Debug("ignoring an object of Kueue that cannot be read", "reason", err)
 		return
 	}
 	var users []nodepool.ClusterKey
@@ -156,14 +151,14 @@ func (n *byName[T]) put(object *unstructured.Unstructured) {
 	}
 }
 
-func (n *byName[T]) remove(object *unstructured.Unstructured) {
+func (n *byName) remove(object *unstructured.Unstructured) {
 	n.watch.mu.Lock()
 	defer n.watch.mu.Unlock()
 	delete(n.kept, object.GetName())
 }
 
 // replace takes a whole list, or forgets all because they cannot be read.
-func (n *byName[T]) replace(list []*unstructured.Unstructured, unread string) {
+func (n *byName) replace(list []*unstructured.Unstructured, unread string) {
 	n.watch.mu.Lock()
 	clear(n.kept)
 	n.unread = unread
@@ -174,7 +169,7 @@ func (n *byName[T]) replace(list []*unstructured.Unstructured, unread string) {
 }
 
 // mostOf returns how much of a resource a ClusterQueue may use in all, or why that is unknown. The caller holds mu.
-func (w *Watch) mostOf(queue *clusterQueue, of flavored) (raydemand.Amount, string) {
+func (w *Watch) mostOf(queue *quotaHolder, of flavored) (raydemand.Amount, string) {
 	if queue.cohort != "" && w.cohorts.unread != "" {
 		return 0, fmt.Sprintf("ClusterQueue %s is in cohort %s: %s", queue.name, queue.cohort, w.cohorts.unread)
 	}
@@ -189,8 +184,8 @@ func (w *Watch) mostOf(queue *clusterQueue, of flavored) (raydemand.Amount, stri
 
 // usersOf returns the RayClusters that a ClusterQueue has admitted, or one in its cohort, if its state is another one
 // than before. The caller holds mu.
-func (w *Watch) usersOf(before, now *clusterQueue) []nodepool.ClusterKey {
-	if before != nil && before.equal(now) {
+func (w *Watch) usersOf(before, now *quotaHolder) []nodepool.ClusterKey {
+	if reflect.DeepEqual(before, now) {
 		return nil
 	}
 	var users []nodepool.ClusterKey
@@ -233,7 +228,7 @@ func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 	if len(own) > 0 && (cluster.Queue.Parent.Kind == "" || cluster.Queue.Followed) {
 		known.cluster = cluster.Key // of a RayService with two RayClusters, the one that Kueue follows
 	}
-	var queue *clusterQueue
+	var queue *quotaHolder
 	var others othersUse
 	if admitted := own.admitted(); admitted != nil {
 		queue, others = w.queues.kept[admitted.queue], known.othersIn(admitted.queue)

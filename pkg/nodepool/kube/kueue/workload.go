@@ -35,7 +35,7 @@ const pendingEvaluation = "PendingEvaluation"
 // replaces is the annotation of a slice that names the one it replaces, as namespace/name.
 const replaces = "kueue.x-k8s.io/workload-slice-replacement-for"
 
-// workloadObject is the part of a Workload that Heliostat reads. v1beta1 and v1beta2 do not differ in it.
+// workloadObject is the part of a Workload that Heliostat reads.
 type workloadObject struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
