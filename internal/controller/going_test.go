@@ -226,34 +226,6 @@ func TestAnEvictedWorkerIsNamedWithOrWithoutAReplacement(t *testing.T) {
 	}
 }
 
-func TestAGroupWhoseMachineIsTakenBackRanksBelowItsEquals(t *testing.T) {
-	reclaimed := departure.OfTaint("aws-node-termination-handler/spot-itn", "")
-	for name, c := range map[string]struct {
-		notice *departure.Notice
-		want   map[string]int
-	}{
-		"taken back by the cloud":     {reclaimed, map[string]int{"b": 1}},
-		"consolidated, so not a sign": {disrupted(), map[string]int{"a": 1}},
-	} {
-		w := newWorld(t, Config{}, gpuGroup("a", 1, 0, 4), gpuGroup("b", 0, 0, 4))
-		w.busy(w.pod(0))
-		w.goes(w.pod(0), c.notice)
-		d := w.after(100 * time.Millisecond)
-		if diff := cmp.Diff(c.want, d.Plan.Launch); diff != "" {
-			t.Errorf("%s: launch (-want +got):\n%s", name, diff)
-		}
-		if d.Snapshot.Groups[0].Closed != "" {
-			t.Errorf("%s: the group is closed: %s", name, d.Snapshot.Groups[0].Closed)
-		}
-	}
-	w := newWorld(t, Config{}, gpuGroup("a", 1, 0, 4))
-	w.busy(w.pod(0))
-	w.goes(w.pod(0), reclaimed)
-	if d := w.after(100 * time.Millisecond); d.Plan.Launch["a"] != 1 {
-		t.Errorf("launch %v, want one: no other group can serve it", d.Plan.Launch)
-	}
-}
-
 // A patch may take seconds, for example behind a slow webhook. What Ray said before it is then too old for a drain.
 func TestADepartingWorkerThatGotWorkWhileAPatchWasWrittenIsNotDrainedYet(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))

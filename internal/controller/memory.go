@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -142,13 +141,6 @@ func (m *memory) forgetFormerGroups(v *observe.View) (gone func(group string) bo
 // Findings returns what the memory shows of the RayCluster's own faults.
 func (m *memory) Findings(v *observe.View) []raydemand.Finding {
 	return slices.Concat(m.shapes.Findings(v.Cluster), m.Patches.reverts.Findings(v.Now, &v.Cluster))
-}
-
-// Report composes what is reported to Ray of a decision, and remembers since when pods are on their way.
-func (m *memory) Report(v observe.View, i *addon.Intent) raydemand.Report {
-	report, since := composeReport(v, i.Snapshot, i.Plan, m.breakers, m.shapes, m.launching)
-	m.launching = since
-	return report
 }
 
 // RequestStatuses returns what to write to ResourceRequests, and the requests whose lease was first seen to be over. It

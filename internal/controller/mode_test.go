@@ -12,7 +12,6 @@ import (
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestAModeThatTheNamespaceTakesBackStopsThePatch(t *testing.T) {
@@ -185,42 +184,6 @@ func TestANewHeadPodGetsANewLine(t *testing.T) {
 	}
 	if w.ray.closed != 3 {
 		t.Errorf("closed %d old lines, want 3", w.ray.closed)
-	}
-}
-
-// Ray cancels what equals a reported shape and compares no selectors, so the amounts alone must be hopeless.
-func TestWhatSomeGroupMightHoldIsNotReportedInfeasible(t *testing.T) {
-	nowhere := raydemand.NewSelector(raydemand.Constraint{Key: "zone", Op: raydemand.In, Values: []string{"nowhere"}})
-	cpu := raydemand.Bundle{raydemand.CPU: raydemand.One}
-	unknown := nodepool.WorkerGroup{Name: "own-command", Resources: raydemand.Bundle{}, Max: 5}
-	unlimited := nodepool.WorkerGroup{Name: "no-limits", Resources: raydemand.Bundle{raydemand.GPU: raydemand.One}, Max: 5}
-	for name, c := range map[string]struct {
-		group  nodepool.WorkerGroup
-		demand raydemand.Demand
-		want   int
-	}{
-		"only a selector stands in the way": {gpuGroup("gpu", 0, 0, 5),
-			raydemand.Demand{Requests: []raydemand.Request{{Bundle: gpu(1), Count: 1, Selectors: []raydemand.Selector{nowhere}}}}, 0},
-		"only a selector stands in a gang's way": {gpuGroup("gpu", 0, 0, 5),
-			raydemand.Demand{Gangs: []raydemand.Gang{{ID: "aa", Strategy: raydemand.Pack, Bundles: []raydemand.Bundle{gpu(1)}, BundleSelectors: []raydemand.Selector{nowhere}}}}, 0},
-		"nobody knows what the group has": {unknown,
-			raydemand.Demand{Requests: []raydemand.Request{{Bundle: gpu(1), Count: 1}}}, 0},
-		"Ray detects the amount on the machine": {unlimited,
-			raydemand.Demand{Requests: []raydemand.Request{{Bundle: cpu, Count: 1}}}, 0},
-		"a resource that Ray cannot detect": {unlimited,
-			raydemand.Demand{Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"licence": raydemand.One}, Count: 1}}}, 1},
-		"a gang packed on one node that is larger than any": {gpuGroup("gpu", 0, 0, 5),
-			raydemand.Demand{Gangs: []raydemand.Gang{{ID: "aa", Strategy: raydemand.StrictPack, Bundles: []raydemand.Bundle{gpu(1), gpu(1)}}}}, 1},
-	} {
-		w := newWorld(t, Config{}, c.group)
-		w.ray.demand = c.demand
-		d := w.cycle()
-		if len(d.Plan.InfeasibleRequests)+len(d.Plan.InfeasibleGangRequests) != 1 || len(w.ray.reports) != 1 {
-			t.Fatalf("%s: unmet %+v, %d reports; want one of each", name, d.Plan.InfeasibleRequests, len(w.ray.reports))
-		}
-		if got := w.ray.reports[0]; len(got.InfeasibleRequests)+len(got.InfeasibleGangs) != c.want {
-			t.Errorf("%s: report = %+v, want %d infeasible", name, got, c.want)
-		}
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *Controller) report(ctx context.Context, r *record, o *addon.Cycle) {
 		!c.kube.MayWrite(v.Cluster.Key) {
 		return
 	}
-	report := r.memory.Report(v, &o.Intent)
+	report := r.memory.Report(v, &o.Intent.Snapshot)
 	if reflect.DeepEqual(report, r.reports.last) && v.Now.Sub(r.reports.sentAt) < c.config.ReportEvery {
 		return
 	}
@@ -40,93 +40,41 @@ func (c *Controller) report(ctx context.Context, r *record, o *addon.Cycle) {
 	}
 }
 
-// composeReport returns what is on its way, what fails and what is impossible, and since when each group has pods that
-// do not exist yet; before is what it returned last.
-func composeReport(
-	v observe.View,
-	snapshot planner.Snapshot,
-	plan planner.Plan,
-	b observe.Breakers,
-	s observe.Shapes,
-	before map[string]time.Time,
-) (report raydemand.Report, since map[string]time.Time) {
+// Report composes what is reported to Ray of a decision: what is on its way and what fails. It remembers since when
+// pods are on their way.
+//
+// Demand that no group can serve is no part of it: Ray may cancel tasks of an equal shape, and does not compare
+// selectors (docs/reference/facts.md#infeasible-reports-cancel-work).
+func (m *memory) Report(v observe.View, snapshot *planner.Snapshot) (report raydemand.Report) {
 	launching := map[string]int{}
 	for _, n := range snapshot.Nodes {
 		if n.Expected {
 			launching[n.Group]++
 		}
 	}
-	since = map[string]time.Time{}
+	since := map[string]time.Time{}
 	for _, group := range slices.Sorted(maps.Keys(launching)) {
 		since[group] = v.Now
-		if at, known := before[group]; known {
+		if at, known := m.launching[group]; known {
 			since[group] = at
 		}
 		report.Launching = append(report.Launching,
 			raydemand.Launching{Group: group, Count: launching[group], Since: since[group]})
 	}
-	for _, m := range v.Members {
-		if m.Node == nil && m.Counted() {
+	for _, w := range v.Members {
+		if w.Node == nil && w.Counted() {
 			report.Starting = append(report.Starting,
-				raydemand.Starting{Pod: m.Pod, Group: m.Group, IP: m.IP, Details: podPhase(m.Worker)})
+				raydemand.Starting{Pod: w.Pod, Group: w.Group, IP: w.IP, Details: podPhase(w.Worker)})
 		}
 	}
 	for _, g := range v.Cluster.Groups {
-		if entry := b[g.Name]; entry != nil && entry.Open(v.Now) {
+		if entry := m.breakers[g.Name]; entry != nil && entry.Open(v.Now) {
 			report.Failed = append(report.Failed, raydemand.FailedLaunch{Group: g.Name, Count: 1, Reason: entry.Reason,
 				Start: entry.OpenUntil.Add(-entry.Cooldown), Failed: entry.OpenUntil.Add(-entry.Cooldown)})
 		}
 	}
-	addImpossible(&report, plan, possible{v, s})
-	return report, since
-}
-
-// addImpossible reports only what no node and no group could ever hold, whatever its labels: Ray may cancel equal
-// shapes, and does not compare selectors (docs/reference/facts.md#infeasible-reports-cancel-work).
-func addImpossible(report *raydemand.Report, plan planner.Plan, h possible) {
-	for _, u := range plan.InfeasibleRequests {
-		if u.Reason.Code == planner.Impossible && !u.Moving && !h.fits(u.Bundle) {
-			report.InfeasibleRequests = append(report.InfeasibleRequests, u.Request)
-		}
-	}
-	for _, u := range plan.InfeasibleGangRequests {
-		if u.Reason.Code == planner.Impossible && !h.fitsGang(u.Gang) {
-			report.InfeasibleGangs = append(report.InfeasibleGangs, u.Gang)
-		}
-	}
-	for _, u := range plan.InfeasibleRequestResources {
-		if u.Reason.Code == planner.Impossible && !h.fits(u.Bundle) {
-			report.InfeasibleConstraint = append(report.InfeasibleConstraint, u.Request)
-		}
-	}
-}
-
-// possible says what a living node, or one that a group could start, may hold, by amounts alone.
-type possible struct {
-	view   observe.View
-	shapes observe.Shapes
-}
-
-func (h possible) fits(want raydemand.Bundle) bool {
-	return slices.ContainsFunc(h.view.State.Nodes, func(n raydemand.Node) bool {
-		return n.Status != raydemand.Dead && n.Total.Fits(want)
-	}) || slices.ContainsFunc(h.view.Cluster.Groups, func(g nodepool.WorkerGroup) bool {
-		return h.shapes.MayHold(g, want)
-	})
-}
-
-func (h possible) fitsGang(gang raydemand.Gang) bool {
-	return slices.ContainsFunc(append([][]raydemand.Bundle{gang.Bundles}, gang.Fallbacks...),
-		func(bundles []raydemand.Bundle) bool {
-			if gang.Strategy == raydemand.StrictPack {
-				all := raydemand.Bundle{}
-				for _, b := range bundles {
-					all.Add(b)
-				}
-				return h.fits(all)
-			}
-			return !slices.ContainsFunc(bundles, func(b raydemand.Bundle) bool { return !h.fits(b) })
-		})
+	m.launching = since
+	return report
 }
 
 func podPhase(w *nodepool.Worker) string {

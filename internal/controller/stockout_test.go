@@ -173,19 +173,6 @@ func TestWhenTheNextGroupServes(t *testing.T) {
 	}
 }
 
-func TestAClosedGroupOpensWhenANodeClaimIsLaunchedForIt(t *testing.T) {
-	w := twoGroups(t, Config{}, 2, refusedBy(insufficient))
-	w.kube.cluster.NodeClaims = nodepool.NodeClaimsRead
-	w.untilServed(time.Minute)
-	if d := w.after(time.Second); d.Snapshot.Groups[0].Closed == "" {
-		t.Fatal("the first group is open")
-	}
-	w.group("a-first").Incoming = landing.Incoming{Launched: 2}
-	if d := w.after(time.Second); d.Snapshot.Groups[0].Closed != "" {
-		t.Errorf("closed = %q although there is stock again", d.Snapshot.Groups[0].Closed)
-	}
-}
-
 func TestAWorkerWhoseNodeIsGoneServesNothing(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("a", 1, 0, 4))
 	w.operate()

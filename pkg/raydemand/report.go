@@ -8,12 +8,6 @@ type Report struct {
 	Launching []Launching
 	Starting  []Starting
 	Failed    []FailedLaunch
-	// The infeasible lists contain only what no worker group can ever serve with any selector: Ray may cancel equal
-	// shapes (RAY_enable_infeasible_task_early_exit), so demand that is merely capped must not be listed. Ray does not
-	// compare selectors either, so an adapter leaves out requests that have one.
-	InfeasibleRequests   []Request
-	InfeasibleGangs      []Gang
-	InfeasibleConstraint []Request
 }
 
 // Launching is the number of pods of a group that were requested.

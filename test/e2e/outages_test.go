@@ -229,11 +229,11 @@ func (s *scene) session() string {
 		return ""
 	}
 	defer client.Close()
-	session, err := client.SessionName(s.ctx)
+	state, err := client.State(s.ctx)
 	if err != nil {
 		return ""
 	}
-	return session
+	return state.Session
 }
 
 // living waits until Ray has exactly n living workers of the group that are not draining.

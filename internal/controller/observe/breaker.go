@@ -42,12 +42,8 @@ type Breaker struct {
 	Reason    string
 	// shortage: it opened on proof that no node comes, so pods that have a node still count.
 	shortage bool
-	// launched is the smallest number of machines on their way since the breaker opened; more are a sign of stock.
-	launched int
-	// failedAt is when it last opened, or a cloud last took a machine back; zero after a pod has joined since.
+	// failedAt is when it last opened; zero after a pod has joined since.
 	failedAt time.Time
-	// reclaimed are the pods whose machine the cloud has taken back and that still exist, by UID.
-	reclaimed map[string]bool
 	// failures are the pods that failed before they joined, since the last one that joined.
 	failures map[string]bool
 }
@@ -58,14 +54,10 @@ type podCounts struct {
 	// expected to join.
 	joined, there []string
 	waiting       int
-	// launched counts the waiting pods that a machine on its way has room for.
-	launched int
 	// why says what the waiting pods seem to wait for; proof says that no node will come for them, or is empty.
 	why, proof string
 	// failed are the pods that failed before they joined, by UID, with the reason that Kubernetes gives.
 	failed map[string]string
-	// reclaimed are the pods whose machine the cloud takes back, by UID.
-	reclaimed map[string]bool
 }
 
 // observe adds one reading.
@@ -77,12 +69,6 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings BreakerSettings) 
 	if progress && s.proof == "" {
 		b.OpenUntil, b.failedAt = earlierOf(b.OpenUntil, now), time.Time{}
 	}
-	if b.shortage && b.Open(now) {
-		if s.launched > b.launched && s.proof == "" {
-			b.OpenUntil = now // there is stock again
-		}
-		b.launched = min(b.launched, s.launched)
-	}
 	switch {
 	case s.waiting == 0 || progress:
 		b.stalledSince = time.Time{}
@@ -92,7 +78,6 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings BreakerSettings) 
 	case b.stalledSince.IsZero():
 		b.stalledSince = now
 	}
-	b.noteReclaimed(now, s.reclaimed)
 	proof := s.proof
 	if proof == "" {
 		proof = b.tooManyFailures(s.failed)
@@ -101,7 +86,7 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings BreakerSettings) 
 	case b.Open(now):
 	case proof != "":
 		b.trip(now, settings, proof)
-		b.shortage, b.launched = s.proof != "", s.launched
+		b.shortage = s.proof != ""
 	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= settings.AllocationTimeout:
 		b.trip(now, settings,
 			fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(settings.AllocationTimeout.Seconds()), s.why))
@@ -133,17 +118,6 @@ func setOf(uids []string) map[string]bool {
 		set[uid] = true
 	}
 	return set
-}
-
-// noteReclaimed makes the group rank below its equals for a while if the cloud takes another machine back: machines
-// like it may be short. That is no proof, so the breaker stays as it is.
-func (b *Breaker) noteReclaimed(now time.Time, reclaimed map[string]bool) {
-	for uid := range reclaimed {
-		if !b.reclaimed[uid] {
-			b.failedAt = now
-		}
-	}
-	b.reclaimed = reclaimed
 }
 
 // failuresForProof is how many pods in a row must fail before they join: a single one may be on a bad node or evicted.
@@ -218,12 +192,6 @@ func countPods(now time.Time, cluster nodepool.Cluster, members []Member) map[st
 	for _, m := range members {
 		s := seen[m.Group]
 		s.there = append(s.there, m.UID)
-		if m.Going != nil && m.Going.Reclaimed {
-			if s.reclaimed == nil {
-				s.reclaimed = map[string]bool{}
-			}
-			s.reclaimed[m.UID] = true
-		}
 		if m.Failed && m.Node == nil && !m.Named {
 			if s.failed == nil {
 				s.failed = map[string]string{}
@@ -253,7 +221,6 @@ func countPods(now time.Time, cluster nodepool.Cluster, members []Member) map[st
 		}
 		s := seen[g.Name]
 		s.waiting += missing
-		s.launched = g.Incoming.Launched
 		s.why = whyStalled(unschedulable[g.Name], missing)
 		seen[g.Name] = s
 	}

@@ -103,32 +103,6 @@ func withSliceHead(shown, declared raydemand.Bundle) raydemand.Bundle {
 	return shown
 }
 
-// MayHold reports whether a new pod of the group could hold want, as far as is known: a resource that neither the spec
-// nor a node shows may have any amount, since Ray detects it on the machine.
-func (s Shapes) MayHold(g nodepool.WorkerGroup, want raydemand.Bundle) bool {
-	if known := s[g.Name]; known != nil && (known.shown != nil || known.hinted != nil) {
-		return s.Of(g).Fits(want)
-	}
-	if len(g.Resources) == 0 {
-		return true // the command does not show how Ray is started
-	}
-	for name, amount := range want {
-		if _, declared := g.Resources[name]; (declared || !detected(name)) && g.Resources.Has(name) < amount {
-			return false
-		}
-	}
-	return true
-}
-
-// detected reports whether Ray finds a resource on the machine if no flag sets it.
-func detected(name string) bool {
-	switch name {
-	case raydemand.CPU, raydemand.GPU, raydemand.Memory, "object_store_memory", "TPU", "HPU", "NPU", "neuron_cores":
-		return true
-	}
-	return strings.HasPrefix(name, "accelerator_type:") || strings.HasPrefix(name, "TPU-")
-}
-
 // FindingShape is the code of the finding that the nodes of a group have other resources than its spec says.
 const FindingShape = "announced-differs-from-spec"
 

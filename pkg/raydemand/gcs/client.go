@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Client is a client of one Ray head. It is safe for concurrent use.
@@ -85,33 +84,6 @@ func dialOptions(config Config) []grpc.DialOption {
 
 // Close closes the connection. Calls in progress fail.
 func (c *Client) Close() error { return c.conn.Close() }
-
-// RayVersion returns the head's version of Ray. It is the cheapest call, and it checks the address, TLS and the token.
-func (c *Client) RayVersion(ctx context.Context) (string, error) {
-	reply, err := call(ctx, c, c.config.Timeout, "CheckAlive", c.nodes.CheckAlive, &raypb.CheckAliveRequest{})
-	if err != nil {
-		return "", err
-	}
-	if err := statusError("CheckAlive", reply.GetStatus()); err != nil {
-		return "", err
-	}
-	if reply.IsLeader != nil && !reply.GetIsLeader() {
-		return shortened(reply.GetRayVersion()), fmt.Errorf("calling CheckAlive: %w", raydemand.ErrPassive)
-	}
-	return shortened(reply.GetRayVersion()), nil
-}
-
-// SessionName returns the name of the head's Ray session. State returns it too.
-func (c *Client) SessionName(ctx context.Context) (string, error) {
-	value, found, err := c.kvGet(ctx, "session", "session_name")
-	if err != nil {
-		return "", err
-	}
-	if !found {
-		return "", fmt.Errorf("reading session name: %w: key is absent", raydemand.ErrBadReply)
-	}
-	return string(value), nil
-}
 
 // kvGet reads one key of Ray's key-value store. A missing key is not an error.
 func (c *Client) kvGet(ctx context.Context, namespace, key string) (value []byte, found bool, err error) {

@@ -82,24 +82,6 @@ func TestPassiveHeadIsTold(t *testing.T) {
 	if _, err := dial(t, r).State(t.Context()); !errors.Is(err, raydemand.ErrPassive) {
 		t.Errorf("State: %v", err)
 	}
-	r.set("CheckAlive", answer{reply: []byte{0x12, 1, 'x', 0x20, 0}}) // ray_version "x", is_leader false
-	if _, err := dial(t, r).RayVersion(t.Context()); !errors.Is(err, raydemand.ErrPassive) {
-		t.Errorf("RayVersion: %v", err)
-	}
-}
-
-func TestVersionIsReadFromEveryRay(t *testing.T) {
-	for _, version := range versions {
-		r := newReplay(t)
-		for _, e := range manifest(t, version) {
-			if path.Base(e.Path) == "CheckAlive" && e.Code == "OK" {
-				r.set("CheckAlive", recordedAnswer(t, version, e.File))
-			}
-		}
-		if got, err := dial(t, r).RayVersion(t.Context()); err != nil || got != version {
-			t.Errorf("RayVersion = %q, %v, want %s", got, err, version)
-		}
-	}
 }
 
 func TestAReadingThatWeCancelSaysNothingOfTheHead(t *testing.T) {

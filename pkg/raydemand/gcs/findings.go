@@ -13,8 +13,6 @@ const (
 	FindingTruncated = "demand-truncated"
 	// FindingBadValue means that the head sent a value that is invalid or cannot be decoded.
 	FindingBadValue = "ray-bad-value"
-	// FindingMissingMethod means that the head's version of Ray lacks a method that the client uses.
-	FindingMissingMethod = "ray-method-missing"
 )
 
 // maxFindings is the maximum number of findings of one State. A faulty head can send millions of bad entries.
@@ -53,13 +51,6 @@ func (f *findings) badValue(object, field, seen, why string) {
 		Code: FindingBadValue, Severity: raydemand.Warning,
 		Object: shortened(object), Field: shortened(field), Seen: shortened(seen), Why: why,
 		Fix: "look at the head's GCS log; a value like this is a fault in Ray or in what answers at its address",
-	})
-}
-
-func (f *findings) missingMethod(method, why string) {
-	f.add(raydemand.Finding{
-		Code: FindingMissingMethod, Severity: raydemand.Warning, Object: "Ray head", Field: method,
-		Seen: "UNIMPLEMENTED", Why: why, Fix: "upgrade Ray to 2.40 or later",
 	})
 }
 

@@ -111,24 +111,12 @@ func addFallback(gang *raydemand.Gang, a alternative) {
 }
 
 // gangAlternatives returns the alternatives of a gang. It uses bundle_selectors if present, because the plain list has
-// no labels. Ray 2.49 sends each bundle as an alternative of its own (ray #53578, fixed by #55106). The plain list has
-// all bundles, so a comparison detects this.
+// no labels.
 func gangAlternatives(wire *autoscalerpb.GangResourceRequest) []*autoscalerpb.BundleSelector {
-	alternatives := wire.GetBundleSelectors()
-	if len(alternatives) == 0 {
-		return []*autoscalerpb.BundleSelector{{ResourceRequests: wire.GetRequests()}}
-	}
-	if len(alternatives) == 1 || len(alternatives) != len(wire.GetRequests()) {
+	if alternatives := wire.GetBundleSelectors(); len(alternatives) > 0 {
 		return alternatives
 	}
-	whole := &autoscalerpb.BundleSelector{LocalityRequirement: alternatives[0].GetLocalityRequirement()}
-	for _, a := range alternatives {
-		if len(a.GetResourceRequests()) != 1 {
-			return alternatives
-		}
-		whole.ResourceRequests = append(whole.ResourceRequests, a.GetResourceRequests()...)
-	}
-	return []*autoscalerpb.BundleSelector{whole}
+	return []*autoscalerpb.BundleSelector{{ResourceRequests: wire.GetRequests()}}
 }
 
 // gangIdentity returns the id and the strategy of a gang. It reads them from details, "<id hex>:<STRATEGY>|<STATE>",

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
+	"heliostat.dev/heliostat/api/proto/raypb"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -174,6 +175,8 @@ func TestARepeatedStateIsTheStateWithNewIdleTimes(t *testing.T) {
 		set := func() {
 			r.set("GetClusterResourceState", replyOf(t, reply))
 		}
+		r.set("InternalKVGet", replyOf(t, &raypb.InternalKVGetReply{Value: []byte("1")}))
+		r.set("GetAllNodeInfo", replyOf(t, &raypb.GetAllNodeInfoReply{}))
 		client := dial(t, r)
 		set()
 		first, err := client.State(t.Context())

@@ -2,7 +2,6 @@ package gcs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
@@ -71,12 +70,11 @@ func (c *Client) state(ctx context.Context, known uint64) (raydemand.State, erro
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w: %d nodes, no cluster has more than %d",
 			raydemand.ErrBadReply, nodes, maxNodes)
 	}
-	d := &decoder{}
-	beside, err := c.readBeside(ctx, wire, d)
+	beside, err := c.readBeside(ctx, wire)
 	if err != nil {
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w", err)
 	}
-	state := d.state(wire, beside)
+	state := (&decoder{}).state(wire, beside)
 	state.Fingerprint = c.remember(reply, state, beside)
 	return state, nil
 }
@@ -90,25 +88,17 @@ type beside struct {
 	labels map[raydemand.NodeID]map[string]string
 }
 
-func (c *Client) readBeside(ctx context.Context, wire *autoscalerpb.ClusterResourceState, d *decoder) (beside, error) {
+func (c *Client) readBeside(ctx context.Context, wire *autoscalerpb.ClusterResourceState) (beside, error) {
 	c.enterSession(wire.GetClusterSessionName(), wire.GetClusterResourceStateVersion())
 	var b beside
 	var err error
 	if b.v1, err = c.isV1(ctx); err == nil && b.v1 {
 		b.sdkRequest, _, err = c.kvGet(ctx, "", "autoscaler_resource_request")
 	}
-	if errors.Is(err, raydemand.ErrUnsupported) {
-		d.missingMethod("InternalKVGet", "request_resources of Ray's SDK is read from the cluster state alone")
-		b.v1, err = false, nil
-	}
 	if err != nil {
 		return b, err
 	}
 	b.labels, err = c.missingLabels(ctx, wire)
-	if errors.Is(err, raydemand.ErrUnsupported) {
-		d.missingMethod("GetAllNodeInfo", "nodes are planned without their labels")
-		err = nil
-	}
 	return b, err
 }
 

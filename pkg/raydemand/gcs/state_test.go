@@ -2,7 +2,6 @@ package gcs
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -148,10 +147,6 @@ func TestGangsOfEveryForm(t *testing.T) {
 		want []raydemand.Gang
 	}{
 		{"nothing left to place", &autoscalerpb.GangResourceRequest{Details: "ab:PACK|PENDING"}, []raydemand.Gang{}},
-		{"one alternative per bundle, as Ray 2.49 sent it", &autoscalerpb.GangResourceRequest{
-			Details: "ab:SPREAD|PENDING", Requests: []*autoscalerpb.ResourceRequest{one, two},
-			BundleSelectors: []*autoscalerpb.BundleSelector{selector(wireBundleRequest(1, wireIn("zone", "a"))), selector(two)},
-		}, []raydemand.Gang{{ID: "ab", Strategy: raydemand.Spread, Bundles: bundles(1, 2), BundleSelectors: []raydemand.Selector{zone, nil}}}},
 		{"whole alternatives are fallbacks", &autoscalerpb.GangResourceRequest{
 			Details: "ab:PACK|PENDING", Requests: []*autoscalerpb.ResourceRequest{two},
 			BundleSelectors: []*autoscalerpb.BundleSelector{selector(two), selector(one, one)},
@@ -298,26 +293,6 @@ func TestNodeTableIsReadOnlyForUnknownNodesWithoutLabels(t *testing.T) {
 		if calls := r.called("GetAllNodeInfo"); len(calls) != want || want > 0 && len(calls[0].request) != 0 {
 			t.Errorf("%s: %d node table calls, want %d with an empty request", version, len(calls), want)
 		}
-	}
-}
-
-func TestMissingMethodsDegradeWithAFinding(t *testing.T) {
-	r := newReplay(t)
-	r.set("GetClusterResourceState", recordedAnswer(t, "2.40.0", "idle-1.GetClusterResourceState.binpb"))
-	state, err := dial(t, r).State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(state.Nodes) != 4 || len(state.Findings) != 2 || state.Findings[0].Code != FindingMissingMethod || state.Findings[1].Code != FindingMissingMethod {
-		t.Errorf("%d nodes, findings %+v", len(state.Nodes), state.Findings)
-	}
-	for _, f := range state.Findings {
-		if f.Fix != "upgrade Ray to 2.40 or later" {
-			t.Errorf("%+v", f)
-		}
-	}
-	if err := dial(t, r).Report(t.Context(), raydemand.Report{}); !errors.Is(err, raydemand.ErrUnsupported) {
-		t.Errorf("Report: %v, want ErrUnsupported", err)
 	}
 }
 

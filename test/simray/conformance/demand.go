@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
+	"heliostat.dev/heliostat/api/proto/raypb"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/simray"
 )
@@ -15,9 +16,9 @@ import (
 type res = map[string]float64
 
 func headAlone(t *testing.T, h head) {
-	version, err := h.ours.RayVersion(t.Context())
-	if err != nil || version != string(h.Version()) {
-		t.Errorf("version %q, %v, want %s", version, err, h.Version())
+	alive, err := h.nodes.CheckAlive(t.Context(), &raypb.CheckAliveRequest{})
+	if err != nil || alive.GetRayVersion() != string(h.Version()) {
+		t.Errorf("version %q, %v, want %s", alive.GetRayVersion(), err, h.Version())
 	}
 	var state raydemand.State
 	h.eventually(t, func() string {
@@ -27,9 +28,10 @@ func headAlone(t *testing.T, h head) {
 		}
 		return ""
 	})
-	session, err := h.ours.SessionName(t.Context())
-	if err != nil || session == "" || session != state.Session {
-		t.Errorf("session %q, %v, the state says %q", session, err, state.Session)
+	session, err := h.kv.InternalKVGet(t.Context(),
+		&raypb.InternalKVGetRequest{Namespace: []byte("session"), Key: []byte("session_name")})
+	if name := string(session.GetValue()); err != nil || name == "" || name != state.Session {
+		t.Errorf("session %q, %v, the state says %q", name, err, state.Session)
 	}
 	if again := h.state(t); again.Version <= state.Version {
 		t.Errorf("version went from %d to %d: it counts calls", state.Version, again.Version)

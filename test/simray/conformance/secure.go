@@ -85,7 +85,7 @@ func RunTLS(t *testing.T, addr, token string, authority certs.Authority) {
 	}
 }
 
-// readOnce reads the version and the state over a new connection.
+// readOnce reads the state over a new connection.
 func readOnce(t *testing.T, config gcs.Config) (raydemand.State, error) {
 	t.Helper()
 	config.Timeout = callTimeout
@@ -94,9 +94,6 @@ func readOnce(t *testing.T, config gcs.Config) (raydemand.State, error) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	if _, err := client.RayVersion(t.Context()); err != nil {
-		return raydemand.State{}, err
-	}
 	return client.State(t.Context())
 }
 
