@@ -130,7 +130,7 @@ var rules = []struct{ of, except, never, because string }{
 	{"cmd/... internal/... pkg/...", "internal/planner/plannertest", "testing/...", "a program has no test flags"},
 
 	{"test/chaos/verdict test/shards/terms", "", "others", "a judge knows nothing of how facts are read"},
-	{"test/shards/fleet", "", "pkg/nodepool/kube/shards test/shards/terms", "the fleet is there for any number of writers"},
+	{"test/shards/fleet", "", "test/shards/terms", "the fleet is there for any number of writers"},
 	{"test/devcluster/nodeagent/loopback test/devcluster/nodeagent/sandbox test/devcluster/nodeagent/rewrite", "",
 		"k8s.io/...", "it knows no Kubernetes objects"},
 	{"test/devcluster/nodeagent/env test/devcluster/nodeagent/podruntime test/devcluster/nodeagent/volume", "",
@@ -142,7 +142,6 @@ var rules = []struct{ of, except, never, because string }{
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	packages := list(t)
 	t.Run("what decides does not ask for the time", func(t *testing.T) { timeIsGiven(t, packages) })
-	t.Run("a protocol is a value", func(t *testing.T) { protocolIsAValue(t, packages) })
 	for _, floor := range floors {
 		for pattern := range strings.FieldsSeq(floor.packages) {
 			exists := func(name string) bool { return matches(pattern, name) }
@@ -196,34 +195,6 @@ func timeIsGiven(t *testing.T, packages tree) {
 // clocks are the calls that ask for the time or wait for it.
 var clocks = []string{"time.Now(", "time.Since(", "time.Until(", "time.Sleep(", "time.After(", "time.NewTimer(",
 	"time.NewTicker(", "time.Tick("}
-
-// protocolIsAValue checks the files of the protocol by which members divide RayClusters. They share a package with
-// what carries it out, and a test explores them in all orders of events.
-func protocolIsAValue(t *testing.T, packages tree) {
-	const name = "pkg/nodepool/kube/shards"
-	for _, file := range []string{"holdings.go", "member.go", "owner.go", "record.go"} {
-		path := filepath.Join(packages[name].Dir, file)
-		source, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), path, source, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, spec := range parsed.Imports {
-			imported := strings.Trim(spec.Path.Value, `"`)
-			if matches("context net/... os/... syscall sync/... log/... math/rand/... crypto/rand unsafe others", imported) {
-				t.Errorf("%s/%s imports %s: the protocol calls nothing", name, file, imported)
-			}
-		}
-		for _, call := range clocks {
-			if bytes.Contains(source, []byte(call)) {
-				t.Errorf("%s/%s calls %s): the protocol is given the time", name, file, call)
-			}
-		}
-	}
-}
 
 // rowOf returns the index of the row of floors for a package, or -1.
 func rowOf(name string) (row int) {

@@ -491,7 +491,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"serve", "--kube-api-qps=abc"}, `invalid argument "abc" for "--kube-api-qps" flag: want a number from 0.1 to 100000`},
 		{[]string{"serve", "--mode=managd"}, `invalid argument "managd" for "--mode" flag: want managed, shadow or off`},
 		{[]string{"serve", "--mode="}, `invalid argument "" for "--mode" flag: want managed, shadow or off`},
-		{[]string{"serve", "--shards", "auto", "--leader-elect"}, "want --shards or --leader-elect: shards have leases of their own"},
+		{[]string{"serve", "--shards", "--leader-elect"}, "want --shards or --leader-elect: shards have leases of their own"},
 		{[]string{"serve", "--pools", blank}, "reading pools from " + blank + ": the file is empty: want a list of pools, or {} for none"},
 		{[]string{"serve", "--prices", blank}, "reading prices from " + blank + ": the file is empty: want prices of nodes, or {} for none"},
 		{[]string{"serve", "--advertise-address", "foo"}, `--advertise-address "foo": want an IP address such as 10.0.0.7`},

@@ -389,7 +389,7 @@ func TestEachPodIsAShardIfTheyAreEnabled(t *testing.T) {
 		`{}`: {true, false}, `{replicas: 5, shardsEnabled: true}`: {false, true},
 	} {
 		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
-		if got := [2]bool{slices.Contains(args, "--leader-elect"), slices.Contains(args, "--shards=auto")}; got != want {
+		if got := [2]bool{slices.Contains(args, "--leader-elect"), slices.Contains(args, "--shards")}; got != want {
 			t.Errorf("%s: leader election and shards are %v, want %v", values, got, want)
 		}
 		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
@@ -397,7 +397,7 @@ func TestEachPodIsAShardIfTheyAreEnabled(t *testing.T) {
 			t.Fatal(err)
 		}
 		lists := slices.ContainsFunc(of(manifests, "rbac.yaml"), func(m Manifest) bool {
-			return strings.Contains(m.Text, "verbs: [list, update, delete]")
+			return strings.Contains(m.Text, "verbs: [get, list, update, patch, delete]")
 		})
 		if lists != want[1] {
 			t.Errorf("%s: the right to list Leases is %v, want %v", values, lists, want[1])

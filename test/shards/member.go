@@ -72,7 +72,7 @@ func (m *member) start(ctx context.Context) error {
 	url := "http://" + address
 	process, err := rig.Launch(ctx, m.proof.program, m.dir, url+"/readyz",
 		[]string{variant.ClockVariable + "=" + m.clock()}, "--kubeconfig", m.kubeconfig(), "--listen", address,
-		"--insecure-no-auth", "--mode", "managed", "--namespaces", fleet.Namespace, "--shards", "auto",
+		"--insecure-no-auth", "--mode", "managed", "--namespaces", fleet.Namespace, "--shards",
 		"--drain-deadline", "24h")
 	if err != nil {
 		return err

@@ -217,7 +217,9 @@ func (s *sharded) allWritten(when string) time.Duration {
 		}
 		if took > patience {
 			for _, m := range s.members {
-				s.Logf("%s, cut off: %v, may write for %v, knows %+v", m.Shards().ID(), m.cut.Load(), m.Shards().Left(), m.Shards().View())
+				_, others, unowned, age := m.Shards().View()
+				s.Logf("%s, cut off: %v, may write: %v, knows %d shards and %d RayClusters without one, read %v ago",
+					m.Shards().ID(), m.cut.Load(), m.Leading(), others, unowned, age)
 			}
 			s.Fatalf("%s: after %v, %d RayClusters are not written, and the last writers are %v", when, patience, missing, owners)
 		}

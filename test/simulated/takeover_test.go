@@ -11,8 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"heliostat.dev/heliostat/test/rig"
 	"heliostat.dev/heliostat/test/simray"
@@ -32,7 +32,7 @@ func TestTheRayClustersOfAKilledShardAreScaledByTheOther(t *testing.T) {
 	t.Cleanup(func() { s.must(s.Stop(context.Background())) })
 	var processes []*rig.Heliostat
 	for range 2 {
-		process, err := s.Serve(t.Context(), "--namespaces", s.namespace, "--shards", "auto")
+		process, err := s.Serve(t.Context(), "--namespaces", s.namespace, "--shards")
 		s.must(err)
 		t.Cleanup(process.Kill)
 		processes = append(processes, process)
@@ -115,14 +115,16 @@ func (s *division) shardOf(name string) string {
 	return shard
 }
 
-// leases returns the names of the shards that hold a Lease, sorted.
+// leases returns the names of the shards with a Lease in their own name, sorted.
 func (s *division) leases() (names []string) {
 	s.Helper()
 	list, err := s.Kube.CoordinationV1().Leases(metav1.NamespaceDefault).List(s.Context(),
-		metav1.ListOptions{LabelSelector: shards.GroupLabel})
+		metav1.ListOptions{LabelSelector: kube.ShardsLabel})
 	s.must(err)
 	for _, l := range list.Items {
-		names = append(names, l.Name)
+		if !strings.Contains(l.Name, "-slot-") {
+			names = append(names, l.Name)
+		}
 	}
 	slices.Sort(names)
 	return names

@@ -272,7 +272,6 @@ func (r *readiness) division() (telemetry.Division, bool) {
 		return telemetry.Division{}, false
 	}
 	member := manager.Shards()
-	known := member.View()
-	return telemetry.Division{Shard: member.ID(), Shards: known.Shards, Unowned: known.Unowned, ReadAge: known.ReadAge},
-		known.Started
+	started, shards, unowned, readAge := member.View()
+	return telemetry.Division{Shard: member.ID(), Shards: shards, Unowned: unowned, ReadAge: readAge}, started
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +24,7 @@ func Serve() *cobra.Command {
 	o.apiQPS = kube.DefaultQPS
 	o.kube = kube.Options{LeaseName: "heliostat", LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
 		StatusNamespace: "kube-system"}
-	mode, pools, prices, shards := string(nodepool.Shadow), "", "", ""
+	mode, pools, prices := string(nodepool.Shadow), "", ""
 	c := &cobra.Command{
 		Use: "serve",
 		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you enable, and serves the " +
@@ -51,12 +50,8 @@ func Serve() *cobra.Command {
 			if o.prices, err = cli.ReadPrices(prices); err != nil {
 				return cli.BadInput(err)
 			}
-			if shards != "" {
-				if o.kube.LeaderElection {
-					return cli.BadInput(errors.New("want --shards or --leader-elect: shards have leases of their own"))
-				}
-				o.kube.Sharded = true
-				o.kube.MostShards, _ = strconv.Atoi(shards) // "auto" is 0, which means all
+			if o.kube.Sharded && o.kube.LeaderElection {
+				return cli.BadInput(errors.New("want --shards or --leader-elect: shards have leases of their own"))
 			}
 			o.kube.Pools, o.kube.ReadOnly = config, o.loop.ReadOnly
 			return o.run(c)
@@ -98,8 +93,8 @@ func Serve() *cobra.Command {
 		"reviews of callers have one of their own")
 	f.BoolVar(&o.kube.LeaderElection, "leader-elect", false, "run several replicas, of which one is the leader and "+
 		"decides")
-	cli.Text(f, &shards, "shards", "auto or a number: run several replicas that divide the RayClusters among them, "+
-		"all of them or at most that many; excludes --leader-elect", "auto, or a whole number from 1 to 1000", isShards)
+	f.BoolVar(&o.kube.Sharded, "shards", false, "run several replicas that divide the RayClusters among them; "+
+		"excludes --leader-elect")
 	cli.Namespace(f, &o.kube.LeaseNamespace, "lease-namespace",
 		"namespace of the leader lease, and of the leases of shards")
 	cli.Text(f, &o.kube.LeaseName, "lease-name", "name of the leader lease; those of shards begin with it",
@@ -125,10 +120,4 @@ func checkLists(o *kube.Options) error {
 		}
 	}
 	return nil
-}
-
-// isShards reports whether a text is a value of --shards.
-func isShards(text string) bool {
-	n, err := strconv.Atoi(text)
-	return text == "" || text == "auto" || err == nil && n >= 1 && n <= 1000
 }

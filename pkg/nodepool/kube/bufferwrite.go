@@ -20,7 +20,7 @@ func (m *Manager) KeepNodes(ctx context.Context, change nodepool.BufferChange) e
 	if string(object.GetUID()) != change.UID {
 		return fmt.Errorf("%s: RayCluster %s was created again: %w", doing, change.Cluster, nodepool.ErrConflict)
 	}
-	ctx, cancel := m.whileHeld(ctx)
+	ctx, cancel := m.whileHeld(ctx, change.Cluster)
 	defer cancel()
 	if change.Remove {
 		err = m.buffers.Remove(ctx, object, change.Buffer)

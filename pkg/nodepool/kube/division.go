@@ -2,44 +2,20 @@ package kube
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
-
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
 )
-
-// newShards prepares the member that this process is. Its times are those of the leader lease, for the same reasons.
-func newShards(m *Manager) (*shards.Shards, error) {
-	client, err := coordinationv1.NewForConfig(naming(m.config, "shards"))
-	if err != nil {
-		return nil, fmt.Errorf("connecting for Leases: %w", err)
-	}
-	return shards.New(shards.Config{
-		Client:    client,
-		Namespace: m.options.LeaseNamespace,
-		Group:     m.options.LeaseName,
-		Address:   m.options.Address,
-		Most:      m.options.MostShards,
-		Timing:    shards.Timing{Lease: leaseDuration, Deadline: renewDeadline},
-		Retry:     retryPeriod,
-		Clusters:  m.divisible,
-		Changed:   m.Enqueue,
-		Logger:    m.options.Logger,
-	}), nil
-}
 
 // awaitShards waits, as the leader, until no shard may write any more.
 func (m *Manager) awaitShards(ctx context.Context) error {
 	if m.lease == nil {
 		return nil
 	}
-	members, err := newShards(m)
+	client, err := leaseClient(m.config, "shards")
 	if err == nil {
-		members.AwaitEnd(ctx)
+		newShards(client, m.options).awaitEnd(ctx)
 	}
 	return err
 }
@@ -85,7 +61,7 @@ func (m *Manager) divisible() ([]nodepool.ClusterKey, error) {
 }
 
 // Shards returns the member that this process is; nil if one process decides about all RayClusters.
-func (m *Manager) Shards() *shards.Shards { return m.shards }
+func (m *Manager) Shards() *Shards { return m.shards }
 
 // OwnKeys lists the RayClusters that this process decides about.
 func (m *Manager) OwnKeys() ([]nodepool.ClusterKey, error) {

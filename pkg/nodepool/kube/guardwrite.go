@@ -43,7 +43,7 @@ func (m *Manager) annotatePod(
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	ctx, cancel := m.whileHeld(ctx)
+	ctx, cancel := m.whileHeld(ctx, key)
 	defer cancel()
 	_, err = m.core.Pods(key.Namespace).Patch(ctx, pod.name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: nodepool.FieldManager})
@@ -91,7 +91,7 @@ func (m *Manager) Provision(ctx context.Context, change nodepool.ProvisioningCha
 	if string(object.GetUID()) != change.UID {
 		return fmt.Errorf("RayCluster %s was created again: %w", change.Cluster, nodepool.ErrConflict)
 	}
-	ctx, cancel := m.whileHeld(ctx)
+	ctx, cancel := m.whileHeld(ctx, change.Cluster)
 	defer cancel()
 	if change.Kind == nodepool.ReleaseCapacity {
 		err = m.provisioning.Release(ctx, change.Cluster.Namespace, change.Request)

@@ -51,7 +51,7 @@ func (m *Manager) deleteIdle(ctx context.Context, change nodepool.IdleChange) er
 	if err := m.mayWriteNow(change.Cluster); err != nil {
 		return fmt.Errorf("deleting %s: %w", change.Cluster, err)
 	}
-	ctx, cancel := m.whileHeld(ctx)
+	ctx, cancel := m.whileHeld(ctx, change.Cluster)
 	defer cancel()
 	if err := m.unrequested(ctx, change.Cluster); err != nil {
 		return fmt.Errorf("deleting %s: %w", change.Cluster, err)

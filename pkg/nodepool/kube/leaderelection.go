@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -33,35 +33,46 @@ type lease struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// Guarded by mu. renewed is zero while another process holds the lease; last is the last record that was read, and
-	// changed is when it changed.
-	renewed time.Time
-	last    resourcelock.LeaderElectionRecord
-	changed time.Time
+	// Guarded by mu. renewed is zero while another process holds the lease, and acquired is when it was zero last; last
+	// is the last record that was read, and changed is when it changed.
+	renewed, acquired time.Time
+	last              resourcelock.LeaderElectionRecord
+	changed           time.Time
 }
 
-// newLease prepares the lease. Other processes read in it the address of this process; "" means none.
-func newLease(config *rest.Config, namespace, name, address string, now func() time.Time) (*lease, error) {
+// leaseClient connects for Leases, with a user agent of its own.
+func leaseClient(config *rest.Config, agent string) (coordinationv1.LeasesGetter, error) {
+	config = naming(config, agent)
+	config.Timeout = renewDeadline / 2 // one hung request must not cost the lease
+	client, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting for Leases: %w", err)
+	}
+	return client, nil
+}
+
+// newLeader prepares the leader lease. Other processes read in it the address of this process; "" means none.
+func newLeader(config *rest.Config, options Options) (*lease, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("naming the lease holder: %w", err)
 	}
-	config = naming(config, "leader-election")
-	config.Timeout = renewDeadline / 2 // one hung request must not cost the lease
-	core, err := corev1client.NewForConfig(config)
+	client, err := leaseClient(config, "leader-election")
 	if err != nil {
-		return nil, fmt.Errorf("connecting for lease %s/%s: %w", namespace, name, err)
+		return nil, err
 	}
-	coordination, err := coordinationv1.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting for lease %s/%s: %w", namespace, name, err)
-	}
-	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, name, core, coordination,
-		resourcelock.ResourceLockConfig{Identity: identity(host, address)})
-	if err != nil {
-		return nil, fmt.Errorf("making lease %s/%s: %w", namespace, name, err)
-	}
-	return &lease{Interface: lock, now: now}, nil
+	meta := metav1.ObjectMeta{Namespace: options.LeaseNamespace, Name: options.LeaseName}
+	return newLease(client, meta, identity(host, options.Address), time.Now), nil
+}
+
+// newLease prepares the lease of a name, with labels, for a process with an identity.
+func newLease(
+	client coordinationv1.LeasesGetter, meta metav1.ObjectMeta, identity string, now func() time.Time,
+) *lease {
+	return &lease{Interface: &resourcelock.LeaseLock{
+		LeaseMeta: meta, Client: client, Labels: meta.Labels,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}, now: now}
 }
 
 // held reports whether this process renewed the lease within renewDeadline and has not read another holder's name
@@ -76,6 +87,26 @@ func (l *lease) left() time.Duration {
 		return 0
 	}
 	return max(0, renewDeadline-l.now().Sub(l.renewed))
+}
+
+// since returns when this process got the lease, if it has held it ever since; zero if not.
+func (l *lease) since() time.Time {
+	if !l.held() {
+		return time.Time{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.acquired
+}
+
+// release gives the lease to whoever wants it, if this process has it. Call it when its election has ended.
+func (l *lease) release(ctx context.Context) error {
+	record, _, err := l.Get(ctx)
+	if err != nil || record.HolderIdentity != l.Identity() {
+		return err
+	}
+	record.HolderIdentity = ""
+	return l.Update(ctx, *record)
 }
 
 // identity names a process by its host, a number unique to each start, and its address.
@@ -130,8 +161,11 @@ func (l *lease) leader() (address string, known bool) {
 	return addressIn(l.last.HolderIdentity), true
 }
 
-// Create takes a lease that does not exist yet.
+// Create takes a lease that does not exist. If this process had one, it was lost with the object.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if !l.lapsed(l.now()) {
+		l.set(time.Time{})
+	}
 	return l.record(record, func() error { return l.Interface.Create(ctx, record) })
 }
 
@@ -157,11 +191,11 @@ func (l *lease) record(record resourcelock.LeaderElectionRecord, write func() er
 	return nil
 }
 
-// errLapsed ends a leader that was suspended or cut off for longer than renewDeadline.
-var errLapsed = errors.New("the last renewal of the lease is too old: shards may have taken over")
+// errLapsed ends a holder that was suspended or cut off for longer than renewDeadline.
+var errLapsed = errors.New("the last renewal of the lease is too old: others may have taken over")
 
-// lapsed reports whether this process led, and has not renewed for longer than renewDeadline. It must not lead again:
-// shards act when a leader's Lease has not changed for leaseDuration, and do not remove it.
+// lapsed reports whether this process led, and has not renewed for longer than renewDeadline. It must not go on: shards
+// act when a leader's Lease has not changed for leaseDuration, and do not remove it.
 func (l *lease) lapsed(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,5 +205,8 @@ func (l *lease) lapsed(now time.Time) bool {
 func (l *lease) set(renewed time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.renewed.IsZero() {
+		l.acquired = l.now()
+	}
 	l.renewed = renewed
 }

@@ -34,7 +34,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/shards"
 )
 
 var rayClusterResource = rayv1.SchemeGroupVersion.WithResource("rayclusters")
@@ -61,7 +60,7 @@ type Manager struct {
 	core         corev1client.CoreV1Interface
 	recorder     record.EventRecorder // nil in the single form
 	lease        *lease               // nil without leader election
-	shards       *shards.Shards       // nil if one process decides about all RayClusters
+	shards       *Shards              // nil if one process decides about all RayClusters
 	newestSeen   *newestObjects
 	storage      *storageGuard
 	decodes      *decodeCache
@@ -124,12 +123,14 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 	}
 	m.pool = newPool(m.needsWorker, m.panics.record)
 	if options.Sharded {
-		member, err := newShards(m)
+		client, err := leaseClient(config, "shards")
 		if err != nil {
 			return nil, err
 		}
-		config = naming(config, "shard/"+member.ID())
-		m.shards, m.config = member, config
+		m.shards = newShards(client, options)
+		m.shards.keys, m.shards.changed = m.divisible, m.Enqueue
+		config = naming(config, "shard/"+m.shards.ID())
+		m.config = config
 	}
 	if err := m.connect(); err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 	// controller-runtime logs through its own global logger, and complains with a stack trace until it is set.
 	ctrllog.SetLogger(managerOptions.Logger)
 	if options.LeaderElection {
-		lease, err := newLease(config, options.LeaseNamespace, options.LeaseName, options.Address, time.Now)
+		lease, err := newLeader(config, options)
 		if err != nil {
 			return nil, err
 		}
@@ -369,7 +370,7 @@ func (m *Manager) WatchError() error {
 // Leading reports whether this process may write now, to some RayCluster.
 func (m *Manager) Leading() bool {
 	if m.shards != nil {
-		return m.running.Load() && m.shards.Left() > 0
+		return m.running.Load() && m.shards.Acts()
 	}
 	return m.running.Load() && (m.lease == nil || m.lease.held())
 }

@@ -21,10 +21,8 @@ type Options struct {
 	LeaderElection            bool
 	LeaseNamespace, LeaseName string
 	// Sharded divides the RayClusters among all processes, of which each has a Lease in LeaseNamespace whose name
-	// begins with LeaseName. MostShards limits how many take part; the others wait. 0 means all. It excludes
-	// LeaderElection and Single.
-	Sharded    bool
-	MostShards int
+	// begins with LeaseName. It excludes LeaderElection and Single.
+	Sharded bool
 	// Address is where the other processes reach this one while it leads, an IP address and a port; empty means
 	// nowhere. It is part of the holder's identity in the lease.
 	Address string

@@ -43,7 +43,7 @@ func (m *Manager) writeAsOwner(
 	if !m.MayWrite(key) {
 		return nil, patch, fmt.Errorf("%s %s: %w", doing, key, nodepool.ErrNotLeading)
 	}
-	ctx, cancel := m.whileHeld(ctx)
+	ctx, cancel := m.whileHeld(ctx, key)
 	defer cancel()
 	sent = true
 	written, err = m.patch(ctx, m.rayClusters, key, types.JSONPatchType, patch)
@@ -64,19 +64,19 @@ func certainlyNotStored(err error) bool {
 // MayWrite reports whether this process may write to a RayCluster now.
 func (m *Manager) MayWrite(key nodepool.ClusterKey) bool {
 	if m.shards != nil {
-		return m.running.Load() && m.shards.May(key)
+		return m.running.Load() && m.shards.Left(key) > 0
 	}
 	return m.Leading()
 }
 
 // whileHeld bounds a write by the right to write. A longer one may arrive under the next holder.
-func (m *Manager) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
+func (m *Manager) whileHeld(ctx context.Context, key nodepool.ClusterKey) (context.Context, context.CancelFunc) {
 	limit := reflector.RequestTimeout
 	switch {
 	case m.lease != nil:
 		limit = min(limit, m.lease.left())
 	case m.shards != nil:
-		limit = min(limit, m.shards.Left())
+		limit = min(limit, m.shards.Left(key))
 	}
 	return context.WithTimeout(ctx, limit)
 }

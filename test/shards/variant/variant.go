@@ -65,13 +65,12 @@ func follow(file string) {
 }
 
 // WithoutDeadline lets a shard write as long as it believes that it has its Lease.
-var WithoutDeadline = []Change{{File: "pkg/nodepool/kube/shards/member.go",
-	From: "return max(0, m.timing.Deadline-(now-m.renewed))", To: "return m.timing.Deadline"}}
+var WithoutDeadline = []Change{{File: "pkg/nodepool/kube/leaderelection.go",
+	From: "return max(0, renewDeadline-l.now().Sub(l.renewed))", To: "return renewDeadline"}}
 
 // WithoutFence lets a shard write whatever term it finds, and patches test none.
 var WithoutFence = []Change{
-	{File: "pkg/nodepool/kube/shards/holdings.go", From: "case known.tries > 0 && stored != known.from:",
-		To: "case false:"},
+	{File: "pkg/nodepool/kube/shardright.go", From: "case t.tries > 0 && stored != t.from:", To: "case false:"},
 	{File: "pkg/nodepool/kube/patch.go", From: `if term == "" || !metadata.Has("annotations") {`,
 		To: `if term != "" || !metadata.Has("annotations") {`},
 }

@@ -21,7 +21,7 @@ func TestChangesFitTheSource(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, change := range []Change{{File: "pkg/nodepool/kube/shards/member.go", From: "not there"}, {File: "pkg/nodepool/kube/shards/none.go", From: "x"}} {
+	for _, change := range []Change{{File: "pkg/nodepool/kube/shards.go", From: "not there"}, {File: "pkg/nodepool/kube/none.go", From: "x"}} {
 		if _, err := write(t.Context(), t.TempDir(), []Change{change}); err == nil {
 			t.Errorf("%+v fits", change)
 		}
