@@ -159,6 +159,7 @@ func TestAMissingTokenOfKubeRayNamesItsFile(t *testing.T) {
 type rayHead struct {
 	autoscalerpb.UnimplementedAutoscalerStateServiceServer
 	raypb.UnimplementedInternalKVGcsServiceServer
+	raypb.UnimplementedNodeInfoGcsServiceServer
 	nodes   []*autoscalerpb.NodeState
 	token   string // required in every call, if set
 	addr    string
@@ -178,6 +179,7 @@ func (h *rayHead) start(tls *tls.Config) (stop func(), err error) {
 	server := grpc.NewServer(options...)
 	autoscalerpb.RegisterAutoscalerStateServiceServer(server, h)
 	raypb.RegisterInternalKVGcsServiceServer(server, h)
+	raypb.RegisterNodeInfoGcsServiceServer(server, h)
 	h.addr = listener.Addr().String()
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(listener) }()
@@ -208,6 +210,13 @@ func (h *rayHead) ReportAutoscalingState(
 }
 
 // InternalKVGet knows one key: whether Ray runs its autoscaler v2.
+// GetAllNodeInfo returns none: the nodes have no labels.
+func (h *rayHead) GetAllNodeInfo(
+	context.Context, *raypb.GetAllNodeInfoRequest,
+) (*raypb.GetAllNodeInfoReply, error) {
+	return &raypb.GetAllNodeInfoReply{}, nil
+}
+
 func (h *rayHead) InternalKVGet(_ context.Context, r *raypb.InternalKVGetRequest) (*raypb.InternalKVGetReply, error) {
 	if string(r.GetKey()) == "__autoscaler_v2_enabled" {
 		return &raypb.InternalKVGetReply{Status: &raypb.GcsStatus{}, Value: []byte("1")}, nil
