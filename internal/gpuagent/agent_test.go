@@ -63,12 +63,8 @@ func TestAnAgentTellsWhatNodepoolReads(t *testing.T) {
 		cutA100(0, gpuinfo.Instance{Profile: "1g.5gb+me", Start: 4}, gpuinfo.Instance{Profile: "3g.20gb", Start: 0}), broken,
 	}}})
 	step(t, a, 0)
-	free := int64(40442)
-	want := sharing.AgentReport{At: noon, Cards: []sharing.AgentCard{
-		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Healthy: true,
-			MIG: sharing.AgentMIG{Enabled: true, Instances: []gpuinfo.Instance{{Profile: "3g.20gb"}, {Profile: "1g.5gb+me", Start: 4}}}},
-		{Index: 1, UUID: "GPU-b", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Problem: "the card must be reset",
-			MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}}},
+	want := sharing.AgentReport{At: noon, Cards: []gpuinfo.Card{
+		cutA100(0, gpuinfo.Instance{Profile: "1g.5gb+me", Start: 4}, gpuinfo.Instance{Profile: "3g.20gb", Start: 0}), broken,
 	}}
 	if diff := cmp.Diff(want, b.last(t)); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
@@ -110,9 +106,9 @@ func TestAnAgentRemembersWhoALostCardWas(t *testing.T) {
 	step(t, a, 0)
 	driver.inventory.Cards = []gpuinfo.Card{{Index: 0, Problem: "lost"}, {Index: 1, Problem: "lost"}}
 	step(t, a, time.Minute)
-	want := sharing.AgentReport{At: noon.Add(time.Minute), Cards: []sharing.AgentCard{
-		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, Problem: "lost", MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}}},
-		{Index: 1, Problem: "lost", MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}}},
+	want := sharing.AgentReport{At: noon.Add(time.Minute), Cards: []gpuinfo.Card{
+		{Index: 0, UUID: "GPU-a", Product: "NVIDIA A100-SXM4-40GB", Memory: a100Card(0).Memory, Cut: a100Card(0).Cut, Problem: "lost"},
+		{Index: 1, Problem: "lost"},
 	}}
 	if diff := cmp.Diff(want, b.last(t)); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)

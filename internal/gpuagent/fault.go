@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // faults are the first fatal XID of each card, by its index. They stay until the agent exits: a card continues to
@@ -15,7 +14,7 @@ import (
 type faults map[int]gpuinfo.XIDEvent
 
 // mark adds a card's fault to its report.
-func (f faults) mark(card *sharing.AgentCard) {
+func (f faults) mark(card *gpuinfo.Card) {
 	fault, known := f[card.Index]
 	if !known {
 		return

@@ -2,6 +2,7 @@ package gpuagent
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -11,7 +12,7 @@ import (
 // report returns what to publish of an inventory. It fails if a MIG layout is unknown: the annotation cannot express
 // that, and a partitioned card without instances would look like one that offers nothing.
 func (a *Agent) report(inventory gpuinfo.Inventory) (sharing.AgentReport, error) {
-	report := sharing.AgentReport{Cards: make([]sharing.AgentCard, 0, len(inventory.Cards))}
+	report := sharing.AgentReport{Cards: make([]gpuinfo.Card, 0, len(inventory.Cards))}
 	for _, card := range inventory.Cards {
 		if card.Cut != nil && card.Cut.Enabled && card.Cut.Instances == nil && card.Healthy {
 			return report, fmt.Errorf("reading the MIG instances of card %d: the driver does not show them to this "+
@@ -19,12 +20,15 @@ func (a *Agent) report(inventory gpuinfo.Inventory) (sharing.AgentReport, error)
 				"NVIDIA_MIG_MONITOR_DEVICES=all",
 				card.Index)
 		}
-		published := agentCard(a.remembered(card))
-		if published.Healthy {
-			published.Problem = watched(card)
+		card = a.remembered(card)
+		switch {
+		case card.Healthy && card.Memory == nil:
+			card.Healthy, card.Problem = false, "the driver does not report the card's memory"
+		case card.Healthy:
+			card.Problem = watched(card)
 		}
-		a.faults.mark(&published)
-		report.Cards = append(report.Cards, published)
+		a.faults.mark(&card)
+		report.Cards = append(report.Cards, card)
 	}
 	return report, nil
 }
@@ -60,44 +64,20 @@ func (a *Agent) remembered(card gpuinfo.Card) gpuinfo.Card {
 	return card
 }
 
-func agentCard(card gpuinfo.Card) sharing.AgentCard {
-	published := sharing.AgentCard{
-		Index: card.Index, UUID: card.UUID, Product: card.Product, Healthy: card.Healthy, Problem: card.Problem,
-		MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}},
-	}
-	if card.Memory != nil {
-		published.MemoryMiB = int64(*card.Memory)
-	}
-	if card.Healthy && published.MemoryMiB == 0 {
-		published.Healthy, published.Problem = false, "the driver does not report the card's memory"
-	}
-	if card.Free != nil && card.Memory != nil {
-		free := int64(min(*card.Free, *card.Memory))
-		published.FreeMiB = &free
-	}
-	if card.Cut != nil && card.Cut.Enabled {
-		published.MIG.Enabled = true
-		published.MIG.Instances = append(published.MIG.Instances, card.Cut.Layout()...)
-	}
-	return published
-}
-
 // same reports whether a report is not worth a patch: everything is equal, and free memory changed by less than a
 // twentieth of each card. Otherwise work that allocates and frees memory would cause a patch after every reading.
 func same(before, now sharing.AgentReport) bool {
-	return slices.EqualFunc(before.Cards, now.Cards, func(a, b sharing.AgentCard) bool {
-		return a.Index == b.Index && a.UUID == b.UUID && a.Product == b.Product && a.MemoryMiB == b.MemoryMiB &&
-			a.Healthy == b.Healthy && a.Problem == b.Problem && a.MIG.Enabled == b.MIG.Enabled &&
-			slices.Equal(a.MIG.Instances, b.MIG.Instances) &&
-			nearlyFree(a, b)
+	return slices.EqualFunc(before.Cards, now.Cards, func(a, b gpuinfo.Card) bool {
+		near := nearlyFree(a, b)
+		a.Used, a.Free, b.Used, b.Free = nil, nil, nil, nil
+		return near && reflect.DeepEqual(a, b)
 	})
 }
 
-func nearlyFree(a, b sharing.AgentCard) bool {
+func nearlyFree(a, b gpuinfo.Card) bool {
 	const twentieth = 20
-	if a.FreeMiB == nil || b.FreeMiB == nil {
-		return a.FreeMiB == b.FreeMiB
+	if a.Free == nil || b.Free == nil || a.Memory == nil {
+		return (a.Free == nil) == (b.Free == nil)
 	}
-	moved := max(*a.FreeMiB-*b.FreeMiB, *b.FreeMiB-*a.FreeMiB)
-	return moved*twentieth < a.MemoryMiB
+	return max(*a.Free-*b.Free, *b.Free-*a.Free)*twentieth < *a.Memory
 }

@@ -68,7 +68,7 @@ func layoutOf(node *Node, gpus *sharing.GPUs, healthy bool) (cardLayout, bool) {
 }
 
 func (l cardLayout) cut(card *sharing.Card) cardLayout {
-	l.unproven, l.parts = len(card.Profiles) == 0 && card.UnprovenMiB > 0, nil
+	l.unproven, l.parts = card.Unproven(), nil
 	for _, p := range card.Profiles {
 		l.parts = append(l.parts, Part{Memory: p.MemoryMiB / l.unit, Cores: p.Cores})
 	}

@@ -41,13 +41,7 @@ func CheckGPUs(g sharing.Reader, shape *PodShape) []raydemand.Finding {
 			list = append(list, finding)
 		}
 	}
-	if shape.CardsInvalid != "" {
-		list = append(list, raydemand.Finding{Code: GPUAmountImpossible, Severity: raydemand.Error,
-			Field: gpuinfo.AliyunCount, Seen: shape.CardsInvalid,
-			Why: "the pod label counts the cards over which ACK spreads memory, and this is no number of cards; it " +
-				"is planned as one card", Fix: "say a whole number, at least 1, or leave out the label"})
-	}
-	for _, r := range sharing.RefusalsOf(shape.Requests, shape.CardsAsked) {
+	if r, refused := sharing.RefusalOf(shape.Requests, shape.CardsAsked); refused {
 		r.Code, r.Severity = GPURequestInvalid, raydemand.Error
 		list = append(list, r)
 	}

@@ -31,8 +31,6 @@ type PodShape struct {
 	// CardsAsked is the number of cards over which ACK spreads the GPU memory, by the pod label aliyun.com/gpu-count; 0
 	// means one card.
 	CardsAsked int64
-	// CardsInvalid is the value of that label if it is not a number of cards; otherwise it is empty.
-	CardsInvalid string
 	// Share is the part of cards that the KAI scheduler gives the pod by annotations; nil without them.
 	Share *sharing.CardShare
 	// Choice is which cards of HAMi or Volcano the pod wants; nil if it may have any.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Labels of ACK.
@@ -29,60 +28,14 @@ var ackModes = map[string]gpuinfo.Isolation{
 	"cgpu": gpuinfo.Limit, "core_mem": gpuinfo.Limit, "mps": gpuinfo.Limit, "share": gpuinfo.NoIsolation,
 }
 
-// CheckACK returns an error if ACK does not accept a request for memory in the units of the node, and for a percentage
-// of the cores, which is 0 if the pod requests only memory.
-func CheckACK(memory, cores int64) error {
-	switch {
-	case memory <= 0:
-		return fmt.Errorf("asking for %s: %d: want at least 1, also beside %s", gpuinfo.AliyunMemory, memory,
-			gpuinfo.AliyunCores)
-	case cores != 0 && (cores < 5 || cores > 100 || cores%5 != 0):
-		return fmt.Errorf("asking for %s: %d: want a multiple of 5 from 5 to 100", gpuinfo.AliyunCores, cores)
+// ACKCards reads the pod label by which ACK spreads the GPU memory of a pod over several cards; 0 if it is not set, or
+// no number of cards, as ACK reads it.
+func ACKCards(labels map[string]string) int64 {
+	cards, err := strconv.ParseInt(labels["aliyun.com/gpu-count"], 10, 64)
+	if err != nil {
+		return 0
 	}
-	return nil
-}
-
-// ACKCards reads the pod label by which ACK spreads the GPU memory of a pod over several cards; 0 if it is not set.
-// invalid is its value if that is no number of cards.
-func ACKCards(labels map[string]string) (cards int64, invalid string) {
-	text, set := labels["aliyun.com/gpu-count"]
-	if !set {
-		return 0, ""
-	}
-	// ACK does not read other texts as numbers either.
-	if cards, err := strconv.ParseInt(text, 10, 64); err == nil && cards > 0 {
-		return cards, ""
-	}
-	return 0, strconv.Quote(text)
-}
-
-// ackRefusal checks a request against ACK's rules for shared cards.
-func ackRefusal(of map[string]raydemand.Amount, spread int64) (r raydemand.Finding, refused bool) {
-	memory, cores := of[gpuinfo.AliyunMemory], of[gpuinfo.AliyunCores]
-	units, percent := unitsOf(of, gpuinfo.AliyunMemory), unitsOf(of, gpuinfo.AliyunCores)
-	if memory == 0 && cores == 0 || memory%raydemand.One != 0 || cores%raydemand.One != 0 {
-		return r, false // parts of units are refused in any case
-	}
-	r = raydemand.Finding{Field: gpuinfo.AliyunCores, Seen: cores.String()}
-	switch err := CheckACK(units, percent); {
-	case err != nil && units <= 0:
-		r.Why = "ACK hands out cores only together with memory of the same card: " + err.Error()
-		r.Fix = "ask for " + gpuinfo.AliyunMemory + " too"
-	case err != nil:
-		// The nearest percentage that ACK accepts, the larger of two.
-		r.Why, r.Fix = "ACK refuses it: "+err.Error(), fmt.Sprintf("ask for %d", min(max((percent+2)/5*5, 5), 100))
-	case spread > 1 && cores != 0:
-		r.Why, r.Fix = "ACK spreads memory alone over several cards",
-			"leave out the pod label aliyun.com/gpu-count, or the cores"
-	case spread > 1 && units%spread != 0:
-		r.Field, r.Seen = gpuinfo.AliyunMemory, memory.String()
-		r.Why = fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod label aliyun.com/gpu-count",
-			spread)
-		r.Fix = "ask for a multiple of the number of cards"
-	default:
-		return r, false
-	}
-	return r, true
+	return max(cards, 0)
 }
 
 // ACK since 2021 records JSON that maps container index to card index to units. The open-source extender gpushare

@@ -3,7 +3,6 @@ package sharing
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,36 +18,9 @@ const AgentAnnotation = "heliostat.dev/gpus"
 type AgentReport struct {
 	// At is when the cards were read. BootID identifies the current boot of the machine, as in the node's
 	// status.nodeInfo. A reboot resets the cards and removes their MIG instances.
-	At     time.Time   `json:"at,omitzero"`
-	BootID string      `json:"bootID,omitempty"`
-	Cards  []AgentCard `json:"cards"`
-}
-
-// AgentCard is one physical card as NVML sees it.
-type AgentCard struct {
-	// Index is the card's number in NVML. UUID identifies the card (GPU-...). Product is the driver's name, such as
-	// NVIDIA H100 80GB HBM3.
-	Index   int    `json:"index"`
-	UUID    string `json:"uuid"`
-	Product string `json:"product"`
-	// MemoryMiB is the card's memory, or 0 if the card was lost before its memory was read. FreeMiB is the memory that
-	// no process holds at this moment, which differs from what pods may still request. It is null if NVML does not
-	// report it.
-	MemoryMiB int64    `json:"memoryMiB"`
-	FreeMiB   *int64   `json:"freeMiB"`
-	MIG       AgentMIG `json:"mig"`
-	// Healthy is false if no work should go to the card; Problem then gives the reason. Otherwise Problem is what is to
-	// be watched, such as pending repairs of its memory, or empty.
-	Healthy bool   `json:"healthy"`
-	Problem string `json:"problem"`
-}
-
-// AgentMIG is the MIG layout of a card: its GPU instances, with the profile as nvidia-smi writes it (1g.10gb+me) and
-// the start of the placement by `nvidia-smi mig -lgi`. If Enabled is false, there are none. A card with MIG enabled and
-// no instances offers nothing.
-type AgentMIG struct {
-	Enabled   bool               `json:"enabled"`
-	Instances []gpuinfo.Instance `json:"instances"`
+	At     time.Time      `json:"at,omitzero"`
+	BootID string         `json:"bootID,omitempty"`
+	Cards  []gpuinfo.Card `json:"cards"`
 }
 
 // AgentRefresh is the longest time between two writes of a report, changed or not. A report older than agentSilence is
@@ -86,9 +58,8 @@ func (r AgentReport) Annotation() (string, error) {
 	return string(text), nil
 }
 
-// ParseAgentReport reads the value of AgentAnnotation. The error names the card and the invalid field.
-func ParseAgentReport(text string) (AgentReport, error) {
-	var report AgentReport
+// ParseAgentReport reads the value of AgentAnnotation.
+func ParseAgentReport(text string) (report AgentReport, err error) {
 	if err := json.Unmarshal([]byte(text), &report); err != nil {
 		return AgentReport{}, fmt.Errorf("reading %s: %w", AgentAnnotation, err)
 	}
@@ -96,32 +67,7 @@ func ParseAgentReport(text string) (AgentReport, error) {
 		return AgentReport{}, fmt.Errorf("reading %s: cards is missing: want a list, empty if the node has no card",
 			AgentAnnotation)
 	}
-	seen := map[int]bool{}
-	for i, card := range report.Cards {
-		if err := card.check(); err != nil {
-			return AgentReport{}, fmt.Errorf("reading %s: cards[%d]: %w", AgentAnnotation, i, err)
-		}
-		if seen[card.Index] {
-			return AgentReport{}, fmt.Errorf("reading %s: cards[%d]: index %d occurs twice", AgentAnnotation, i,
-				card.Index)
-		}
-		seen[card.Index] = true
-	}
 	return report, nil
-}
-
-func (c AgentCard) check() error {
-	switch {
-	case c.Index < 0:
-		return fmt.Errorf("index %d: want 0 or more", c.Index)
-	case c.MemoryMiB < 0 || c.MemoryMiB == 0 && c.Healthy:
-		return fmt.Errorf("memoryMiB %d: want the card's memory", c.MemoryMiB)
-	case c.FreeMiB != nil && (*c.FreeMiB < 0 || *c.FreeMiB > c.MemoryMiB):
-		return fmt.Errorf("freeMiB %d: want 0 to %d, the card's memory", *c.FreeMiB, c.MemoryMiB)
-	case !c.MIG.Enabled && len(c.MIG.Instances) > 0:
-		return errors.New("mig.instances: there are instances, but mig.enabled is false")
-	}
-	return nil
 }
 
 // joinAgent adds what Heliostat's agent saw: to the cards of another source, matched by UUID or index, or as the only
@@ -162,13 +108,13 @@ func (r *reading) withoutImpossible(report *AgentReport) {
 	for i := range report.Cards {
 		card := &report.Cards[i]
 		product, known := gpuinfo.ProductOf(card.Product)
-		if !known {
+		if !known || card.Cut == nil {
 			continue
 		}
-		if err := product.Check(card.MIG.Instances); err != nil {
+		if err := product.Check(card.Cut.Layout()); err != nil {
 			r.problem(LabelUnreadable, fmt.Sprintf("%s: card %d, a %s, cannot have these instances: %v",
 				AgentAnnotation, card.Index, product.Name, err))
-			card.MIG.Instances = nil
+			card.Cut.Instances = nil
 		}
 	}
 }
@@ -179,15 +125,15 @@ func (r *reading) agentCards(report AgentReport, anonymous []Card) []Card {
 	cards := make([]Card, 0, len(report.Cards))
 	for _, seen := range report.Cards {
 		card := Card{Index: &seen.Index, Source: "agent"}
-		if seen.MemoryMiB > 0 {
-			card.MemoryMiB = &seen.MemoryMiB
+		if seen.Memory != nil && *seen.Memory > 0 {
+			card.MemoryMiB = new(int64(*seen.Memory))
 		}
 		if seen.UUID != "" {
 			card.UUID = &seen.UUID
 		}
 		if n := len(anonymous); n == len(report.Cards) && *anonymous[0].FreeUnits == *anonymous[n-1].FreeUnits {
 			left := *anonymous[0].FreeUnits
-			card.FreeUnits, card.FreeMiB = &left, new(seen.MemoryMiB*left)
+			card.FreeUnits, card.FreeMiB = &left, new(value(card.MemoryMiB)*left)
 		}
 		card.join(seen)
 		cards = append(cards, card)
@@ -196,14 +142,14 @@ func (r *reading) agentCards(report AgentReport, anonymous []Card) []Card {
 	return cards
 }
 
-func (r *reading) agentHealth(seen AgentCard) {
+func (r *reading) agentHealth(seen gpuinfo.Card) {
 	if !seen.Healthy {
 		r.problem(DeviceUnhealthy, fmt.Sprintf("the agent reports card %d as unhealthy: %s", seen.Index,
 			cmp.Or(seen.Problem, "no reason given")))
 	}
 }
 
-func (c Card) is(seen AgentCard) bool {
+func (c Card) is(seen gpuinfo.Card) bool {
 	if c.UUID != nil && seen.UUID != "" {
 		return *c.UUID == seen.UUID
 	}
@@ -211,11 +157,14 @@ func (c Card) is(seen AgentCard) bool {
 }
 
 // join adds what only NVML knows. An unhealthy card has no room.
-func (c *Card) join(seen AgentCard) {
-	c.UnusedMiB = seen.FreeMiB
-	if unknown := seen.MIG.Enabled && seen.MIG.Instances == nil; c.Instances == nil && !unknown {
+func (c *Card) join(seen gpuinfo.Card) {
+	if seen.Free != nil {
+		c.UnusedMiB = new(int64(*seen.Free))
+	}
+	cut := value(seen.Cut)
+	if unknown := cut.Enabled && cut.Instances == nil; c.Instances == nil && !unknown {
 		c.Instances = []CardInstance{}
-		for _, instance := range seen.MIG.Instances {
+		for _, instance := range cut.Layout() {
 			c.Instances = append(c.Instances, CardInstance{Profile: instance.Profile, Start: &instance.Start})
 		}
 	}
@@ -248,5 +197,13 @@ func (r *reading) agentReport() (AgentReport, bool) {
 
 func (r *reading) agentSeesMIG() bool {
 	report, _ := r.agentReport()
-	return slices.ContainsFunc(report.Cards, func(card AgentCard) bool { return card.MIG.Enabled })
+	return slices.ContainsFunc(report.Cards, func(card gpuinfo.Card) bool { return value(card.Cut).Enabled })
+}
+
+// value returns what a pointer is to, and the zero value for nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }

@@ -26,11 +26,8 @@ type Card struct {
 	// Shares is into how many shares HAMi or Volcano may split the card; 0 if neither does.
 	Shares int64 `json:"shares,omitempty"`
 	// Profiles are the MIG profiles into which HAMi or Volcano cuts the card on request, the smallest first; nil if it
-	// cuts none or if they are unknown. UnprovenMiB is the largest request for memory that other profiles may hold: all
-	// of the card if the profiles are unknown, or what a registered one has that the product cannot have; 0 if none
-	// may.
-	Profiles    []OfferedProfile `json:"profiles,omitempty"`
-	UnprovenMiB int64            `json:"unprovenMiB,omitempty"`
+	// cuts none or if they are unknown.
+	Profiles []OfferedProfile `json:"profiles,omitempty"`
 	// FreeCores is in percent of the card's multiprocessors, if they can be requested.
 	FreeCores *int64 `json:"freeCores"`
 	// Instances are the card's MIG instances, empty if it has none.
@@ -90,10 +87,8 @@ func (r *reading) measureInstances() {
 	}
 }
 
-// readFree finds what is free: the node's units less what its pods request and what ResourceClaims have, and what is
-// known about each card.
+// readFree finds what is free: the node's units less what its pods request, and what is known about each card.
 func (r *reading) readFree() {
-	r.gpus.Claimed = r.claimedUnits()
 	if r.node.Pods != nil && r.gpus.Units != nil {
 		r.freeUnits()
 	}
@@ -103,7 +98,6 @@ func (r *reading) readFree() {
 			break
 		}
 	}
-	r.emptyClaimed()
 	r.joinAgent()
 	r.measureInstances()
 	slices.SortStableFunc(r.gpus.PerCard, func(a, b Card) int {
@@ -116,8 +110,8 @@ func (r *reading) readFree() {
 
 // cardSources describe single cards, the most exact first: a scheduler that shares cards records its assignments.
 var cardSources = []func(*reading) []Card{
-	(*reading).hamiCards, (*reading).volcanoCards, (*reading).unregisteredCards, (*reading).koordinatorCards,
-	(*reading).gpuMemoryCards, (*reading).draCards, (*reading).wholeCards,
+	(*reading).hamiCards, (*reading).volcanoCards, (*reading).koordinatorCards, (*reading).gpuMemoryCards,
+	(*reading).draCards, (*reading).wholeCards,
 }
 
 func (r *reading) freeUnits() {
@@ -129,27 +123,8 @@ func (r *reading) freeUnits() {
 		for _, pod := range r.node.Pods {
 			units -= pod.Requests[name]
 		}
-		units -= r.gpus.Claimed[name]
 		r.gpus.Free[name] = max(units, 0)
 	}
-}
-
-// emptiest returns the position of the card with the most units or memory free among those that are not full, or -1.
-func emptiest(cards []Card, full map[int]bool) int {
-	best, most := -1, int64(-1)
-	for i := range cards {
-		free := int64(0)
-		for _, n := range []*int64{cards[i].FreeMiB, cards[i].FreeUnits} {
-			if n != nil {
-				free = *n
-				break
-			}
-		}
-		if !full[i] && free > most {
-			best, most = i, free
-		}
-	}
-	return best
 }
 
 // Pod is what a pod on a node shows about its use of the node's GPUs.

@@ -173,6 +173,11 @@ func TestOfWholeCardsTheNumberThatIsFreeIsKnown(t *testing.T) {
 	}
 }
 
+// agentText is a report.
+const agentText = `{"cards":[` +
+	`{"index":0,"uuid":"GPU-a","product":"NVIDIA H100 80GB HBM3","memoryMiB":81559,"freeMiB":81000,"mig":{"enabled":true,"instances":[{"profile":"1g.10gb","start":6}]},"healthy":true,"problem":""},` +
+	`{"index":1,"uuid":"GPU-b","product":"NVIDIA H100 80GB HBM3","memoryMiB":81559,"freeMiB":null,"mig":{"enabled":false,"instances":[]},"healthy":false,"problem":"XID 79"}]}`
+
 func TestTheAgentTellsTheInstancesOfEachCard(t *testing.T) {
 	units := quantities("nvidia.com/mig-1g.10gb", 2)
 	got := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: units, Annotations: map[string]string{sharing.AgentAnnotation: agentText},
@@ -215,43 +220,6 @@ func TestDevicesOfResourceSlicesAreCardsWithWhatClaimsLeft(t *testing.T) {
 				Labels: labels("n/gpu.present=true n/gpu.deploy.driver=true")})
 			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" || got.Kind != test.kind || got.Isolation != gpuinfo.Hardware || (len(got.Problems) > 0) != strings.Contains(test.want, "!") {
 				t.Errorf("%s %s %v, cards (-want +got):\n%s", got.Kind, got.Isolation, got.Problems, diff)
-			}
-		})
-	}
-}
-
-// TestDevicesOfClaimsLeaveLessToPods checks nodes where a device plugin announces the same cards.
-func TestDevicesOfClaimsLeaveLessToPods(t *testing.T) {
-	yes := true
-	card := sharing.DRADevice{Name: "gpu-1", Type: "gpu", UUID: "GPU-b", Allocated: &yes}
-	instance := sharing.DRADevice{Name: "gpu-0-mig-1g10gb-19-0", Type: "mig", ParentUUID: "GPU-a", Profile: "1g.10gb", Allocated: &yes}
-	const register = `[{"id":"GPU-a","count":10,"devmem":15360,"devcore":100,"type":"NVIDIA-Tesla T4","health":true},{"id":"GPU-b","index":1,"count":10,"devmem":15360,"devcore":100,"type":"NVIDIA-Tesla T4","health":true}]`
-	for name, test := range map[string]struct {
-		units   map[string]int64
-		marks   string
-		devices []sharing.DRADevice
-		want    map[string]int64
-		cards   string
-	}{
-		"whole cards":                 {quantities("nvidia.com/gpu", 8), "n/gpu.product=Tesla-T4 n/gpu.count=8", []sharing.DRADevice{card}, quantities("nvidia.com/gpu", 7), "1 ?/?/?"},
-		"shares of a card":            {quantities("nvidia.com/gpu", 10), "n/gpu.product=Tesla-T4-SHARED n/gpu.count=2 n/gpu.replicas=5", []sharing.DRADevice{card}, quantities("nvidia.com/gpu", 5), "1 ?/?/?"},
-		"instances, mixed":            {quantities("nvidia.com/mig-1g.10gb", 7), "n/gpu.product=NVIDIA-H100-80GB-HBM3 n/gpu.count=1", []sharing.DRADevice{instance}, quantities("nvidia.com/mig-1g.10gb", 6), "0 ?/0/? 1g.10gb@0"},
-		"instances, single":           {quantities("nvidia.com/gpu", 7), "n/gpu.product=NVIDIA-H100-80GB-HBM3-MIG-1g.10gb n/gpu.count=7 n/mig.strategy=single", []sharing.DRADevice{instance}, quantities("nvidia.com/gpu", 6), "0 ?/0/? 1g.10gb@0"},
-		"instances without a unit":    {quantities("nvidia.com/gpu", 8), "n/gpu.product=NVIDIA-H100-80GB-HBM3 n/gpu.count=8", []sharing.DRADevice{instance}, quantities("nvidia.com/gpu", 7), "0 ?/0/? 1g.10gb@0"},
-		"memory of cards":             {quantities("aliyun.com/gpu-mem", 60), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=4", []sharing.DRADevice{card}, quantities("aliyun.com/gpu-mem", 45), "0 0/0/?, 1 15/?/?, 2 15/?/?, 3 15/?/?"},
-		"cards of HAMi by their UUID": {quantities("nvidia.com/gpu", 20), "", []sharing.DRADevice{card}, quantities("nvidia.com/gpu", 10), "0 10/15360/100, 1 0/0/0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			node := sharing.NodeObject{Allocatable: test.units, Labels: labels(test.marks), Pods: []sharing.Pod{}, Devices: test.devices}
-			if test.marks == "" {
-				node.Annotations = map[string]string{"hami.io/node-nvidia-register": register}
-			}
-			got := sharing.Reader{}.Read(node)
-			if diff := cmp.Diff(test.want, got.Free); diff != "" {
-				t.Errorf("free (-want +got):\n%s", diff)
-			}
-			if text := cardText(got.PerCard); text != test.cards {
-				t.Errorf("cards %q, want %q", text, test.cards)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func (n GPUs) LargestCard(resource string) (units int64, known bool) {
 		}
 		largest := *card.MemoryMiB
 		if most := len(card.Profiles) - 1; most >= 0 {
-			largest = max(card.Profiles[most].MemoryMiB, card.UnprovenMiB)
+			largest = card.Profiles[most].MemoryMiB
 		}
 		units = max(units, largest/unit)
 	}
@@ -104,9 +104,6 @@ type GPUs struct {
 	Replicas *int64  `json:"replicas"`
 	// Free is the number of units that no pod on the node requests, by resource; nil while pods are unknown.
 	Free map[string]int64 `json:"free"`
-	// Claimed is the number of units that ResourceClaims take away from pods that request a resource, because they have
-	// the devices behind them; nil if they have none.
-	Claimed map[string]int64 `json:"-"`
 	// HealthyUnits is what the healthy cards offer of a resource, if that is less than its Units; nil while no card is
 	// known to be unhealthy.
 	HealthyUnits map[string]int64 `json:"wellUnits"`
@@ -173,7 +170,7 @@ func (r *reading) healthyShares(name string, role gpuinfo.Role) (units int64) {
 func (n GPUs) Differ() bool {
 	return n.Kind == gpuinfo.VGPU && slices.ContainsFunc(n.PerCard, func(c Card) bool {
 		first := n.PerCard[0]
-		return c.Shares != first.Shares || c.UnprovenMiB != first.UnprovenMiB ||
+		return c.Shares != first.Shares || c.Unproven() != first.Unproven() ||
 			!slices.Equal(c.Profiles, first.Profiles) || c.MemoryMiB != nil && first.MemoryMiB != nil &&
 			*c.MemoryMiB != *first.MemoryMiB
 	})

@@ -119,10 +119,6 @@ func (r *reading) readHAMi() bool {
 	r.hamiMemory(devices)
 	r.hamiUnit(devices)
 	r.readProfiles(devices)
-	uncut := func(d hamiDevice) bool { return d.Mode == migMode && len(d.offered) == 0 }
-	if slices.ContainsFunc(devices, uncut) && r.gpus.has(ProfileUnknown) {
-		return r.is(gpuinfo.VGPU, gpuinfo.UnknownIsolation)
-	}
 	return r.is(gpuinfo.VGPU, vgpuIsolation(devices))
 }
 

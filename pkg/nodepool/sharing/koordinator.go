@@ -2,7 +2,6 @@ package sharing
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -69,26 +68,6 @@ func koordinatorRequest(of map[string]raydemand.Amount) Request {
 	}
 	cards := max(unitsOf(of, gpuinfo.KoordinatorShared), (max(memory, cores)+99)/100)
 	return Request{Cards: cards, Percent: (memory + cards - 1) / cards, Cores: (cores + cards - 1) / cards}
-}
-
-// koordinatorRefusal checks a request in percent of cards against the rules of Koordinator's scheduler
-// (docs/reference/facts.md#requests-in-percent).
-func koordinatorRefusal(of map[string]raydemand.Amount) (raydemand.Finding, bool) {
-	shares := unitsOf(of, gpuinfo.KoordinatorShared)
-	for _, name := range []string{gpuinfo.KoordinatorBoth, gpuinfo.KoordinatorCores, gpuinfo.KoordinatorMemoryRatio} {
-		refusal := raydemand.Finding{Field: name, Seen: of[name].String()}
-		switch percent := unitsOf(of, name); {
-		case shares > 0 && name != gpuinfo.KoordinatorBoth && (percent%shares != 0 || percent/shares > 100):
-			refusal.Why = fmt.Sprintf("Koordinator refuses it: each of %d shares has the same part of one card", shares)
-			refusal.Fix = fmt.Sprintf("ask for a multiple of %d, at most %d", shares, 100*shares)
-			return refusal, true
-		case (shares == 0 || name == gpuinfo.KoordinatorBoth) && percent > 100 && percent%100 != 0:
-			refusal.Why = "Koordinator refuses it: it is more than one card and not whole cards"
-			refusal.Fix = fmt.Sprintf("ask for %d, or for at most 100", (percent+99)/100*100)
-			return refusal, true
-		}
-	}
-	return raydemand.Finding{}, false
 }
 
 // koordinatorRecord reads what a pod was assigned on each card, nil if nothing is recorded or if the record is

@@ -39,36 +39,3 @@ func TestCardsOfKoordinatorAreFreeInPercent(t *testing.T) {
 		})
 	}
 }
-
-// TestCardsWithoutARegisterAreEqual checks nodes of HAMi and Volcano in an excerpt without the annotation that lists
-// their cards.
-func TestCardsWithoutARegisterAreEqual(t *testing.T) {
-	const given, ids = "hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new"
-	hami, volcano := quantities("nvidia.com/gpu", 20), quantities("volcano.sh/vgpu-number", 20, "volcano.sh/vgpu-memory", 20000, "volcano.sh/vgpu-cores", 200)
-	const marks = "gpu=on nvidia.com/gpu.count=2 nvidia.com/gpu.memory=10000"
-	for name, test := range map[string]struct {
-		units map[string]int64
-		marks string
-		pods  []sharing.Pod
-		want  string
-	}{
-		"HAMi, no pods": {hami, marks, []sharing.Pod{}, "- 10/10000/100, - 10/10000/100"},
-		"HAMi's records name the cards": {hami, marks, []sharing.Pod{
-			pod(quantities("nvidia.com/gpu", 1), given, "GPU-b,NVIDIA,3000,30:;"), pod(quantities("nvidia.com/gpu", 1), given, "GPU-b,NVIDIA,2000,0:;"),
-		}, "- 8/5000/70, - 10/10000/100"},
-		"half a card in percent": {hami, marks, []sharing.Pod{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem-percentage", 50))}, "- 9/5000/100, - 9/5000/100"},
-		"more cards than the node has": {hami, marks, []sharing.Pod{
-			pod(quantities("nvidia.com/gpu", 3, "nvidia.com/gpumem", 1000), given, "GPU-a,NVIDIA,1000,0:GPU-b,NVIDIA,1000,0:GPU-c,NVIDIA,1000,0:;")}, "- 9/9000/100, - 9/9000/100"},
-		"Volcano": {volcano, "", []sharing.Pod{
-			pod(quantities("volcano.sh/vgpu-number", 1), ids, "GPU-a,NVIDIA,8000,0:"), pod(quantities("volcano.sh/vgpu-number", 1, "volcano.sh/vgpu-memory", 1000))}, "- 8/1000/100, - 9/9000/100"},
-		"the memory of a card is unknown":     {hami, "gpu=on nvidia.com/gpu.count=2", []sharing.Pod{}, ""},
-		"nothing is known while pods are not": {hami, marks, nil, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := sharing.Reader{}.Read(sharing.NodeObject{Labels: labels(test.marks), Allocatable: test.units, Pods: test.pods})
-			if diff := cmp.Diff(test.want, cardText(got.PerCard)); diff != "" {
-				t.Errorf("cards (-want +got):\n%s", diff)
-			}
-		})
-	}
-}

@@ -74,34 +74,6 @@ func TestAnImpossibleProfileMakesARegisterUnreadable(t *testing.T) {
 	}
 }
 
-func TestARegisteredProfileThatTheCardCannotHaveIsNoRoom(t *testing.T) {
-	const ok = `{"name":"1g.10gb","memoryMB":9728,"sliceCount":1}`
-	for name, test := range map[string]struct{ profile, want string }{
-		"of another product":       {`{"name":"1g.12gb","memoryMB":11008,"sliceCount":1}`, "A100 80GB has no profile 1g.12gb: want one of 7g.80gb, "},
-		"larger than the card":     {`{"name":"7g.80gb","memoryMB":180384,"sliceCount":7}`, "7g.80gb of 180384 MiB does not fit on a card of 81920 MiB"},
-		"with slices of another":   {`{"name":"2g.20gb","memoryMB":19968,"sliceCount":1}`, "2g.20gb has sliceCount 1: want 2"},
-		"as an older driver calls": {`{"name":"7g.79gb","memoryMB":80384,"sliceCount":7}`, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			beside := sharing.Reader{}.Read(cutNode("NVIDIA A100-SXM4-80GB", `,"migProfiles":[`+ok+`,`+test.profile+`]`, "GPU-a"))
-			alone := sharing.Reader{}.Read(cutNode("NVIDIA A100-SXM4-80GB", `,"migProfiles":[`+test.profile+`]`, "GPU-a"))
-			if test.want == "" {
-				if len(beside.Profiles) != 2 || len(alone.Profiles) != 1 || len(beside.Problems) > 0 {
-					t.Errorf("profiles %v and %v, problems %v", beside.Profiles, alone.Profiles, beside.Problems)
-				}
-				return
-			}
-			if len(beside.Problems) != 1 || beside.Problems[0].Code != sharing.ProfileUnknown || !strings.Contains(beside.Problems[0].Message, test.want) ||
-				len(beside.Profiles) != 1 || beside.Profiles[0].Name != "1g.10gb" {
-				t.Errorf("profiles %v, problems %v, want %s", beside.Profiles, beside.Problems, test.want)
-			}
-			if alone.Isolation != gpuinfo.UnknownIsolation || len(alone.Profiles) > 0 {
-				t.Errorf("alone: isolation %s, profiles %v", alone.Isolation, alone.Profiles)
-			}
-		})
-	}
-}
-
 func TestInstancesOfPodsAreShownOnTheirCard(t *testing.T) {
 	node := cutNode("NVIDIA A100-SXM4-80GB", registeredProfiles, "GPU-a", "GPU-b")
 	node.Pods = []sharing.Pod{pod(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 15000), "hami.io/vgpu-devices-allocated", "GPU-a,NVIDIA,19968,29:;",

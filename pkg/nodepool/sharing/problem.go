@@ -197,7 +197,7 @@ func (r *reading) tooManyUnits() {
 	}
 }
 
-// oddValues reports invalid labels, and numbers of units that the cards cannot have.
+// oddValues reports invalid labels.
 func (r *reading) oddValues() {
 	for _, label := range oddLabels {
 		if value := r.label(label.key); value != "" && !slices.Contains(label.want, value) {
@@ -205,22 +205,6 @@ func (r *reading) oddValues() {
 			r.problem(LabelUnreadable, fmt.Sprintf("%s=%s: want %s or %s", label.key, value,
 				strings.Join(label.want[:last], ", "), label.want[last]))
 		}
-	}
-	if text := r.label(labelACKMemory); text != "" {
-		if _, ok := memoryText(text); !ok {
-			r.problem(LabelUnreadable, labelACKMemory+"="+text+": want the memory of a card, such as 23028MiB")
-		}
-	}
-	if r.gpus.Kind != gpuinfo.GPUMemory || r.gpus.Cards == nil || *r.gpus.Cards == 0 {
-		return
-	}
-	cards := *r.gpus.Cards
-	if cores := r.gpus.Units[gpuinfo.AliyunCores]; cores > 100*cards {
-		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want %d", gpuinfo.AliyunCores, cores, cards, 100*cards))
-	}
-	if memory := r.gpus.Units[gpuinfo.AliyunMemory]; memory%cards != 0 {
-		r.problem(TooManyUnits, fmt.Sprintf("%s %d on %d cards: want a multiple of %d: a node's cards are alike",
-			gpuinfo.AliyunMemory, memory, cards, cards))
 	}
 }
 

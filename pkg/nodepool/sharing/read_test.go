@@ -244,11 +244,6 @@ func TestWhatNoLabelOrAmountCanMeanIsToldAndNotTaken(t *testing.T) {
 			quantities("nvidia.com/gpu", 8), sharing.LabelUnreadable, "cloud.google.com/gke-max-shared-clients-per-gpu=1000000000000: want at most"},
 		{"ACK's placement", "ack.node.gpu.schedule=cgpu ack.node.gpu.placement=sideways aliyun.accelerator/nvidia_count=4", quantities("aliyun.com/gpu-mem", 60), sharing.LabelUnreadable,
 			"ack.node.gpu.placement=sideways: want binpack or spread"},
-		{"ACK's memory of a card", "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_mem=lots", quantities("aliyun.com/gpu-mem", 60), sharing.LabelUnreadable, "aliyun.accelerator/nvidia_mem=lots"},
-		{"more cores than the cards have", "ack.node.gpu.schedule=core_mem aliyun.accelerator/nvidia_count=4", quantities("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 407),
-			sharing.TooManyUnits, "aliyun.com/gpu-core.percentage 407 on 4 cards: want 400"},
-		{"memory that cards do not share evenly", "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=4", quantities("aliyun.com/gpu-mem", 61), sharing.TooManyUnits,
-			"aliyun.com/gpu-mem 61 on 4 cards: want a multiple of 4"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

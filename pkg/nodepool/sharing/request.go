@@ -177,16 +177,31 @@ func (n *GPUs) Parts(labels map[string]string) (p Parts, some bool) {
 	return p, false
 }
 
-// RefusalsOf returns what ACK and Koordinator do not accept, so that no pod is ever placed; spread is over how many
-// cards ACK spreads memory.
-func RefusalsOf(of map[string]raydemand.Amount, spread int64) (all []raydemand.Finding) {
-	if r, refused := ackRefusal(of, spread); refused {
-		all = append(all, r)
+// RefusalOf returns what ACK or Koordinator does not accept, so that no pod is ever placed
+// (docs/reference/facts.md#requests-in-percent); false if they accept it. spread is over how many cards ACK spreads
+// memory.
+func RefusalOf(of map[string]raydemand.Amount, spread int64) (r raydemand.Finding, refused bool) {
+	memory, cores := unitsOf(of, gpuinfo.AliyunMemory), unitsOf(of, gpuinfo.AliyunCores)
+	refusal := func(name, why, fix string) (raydemand.Finding, bool) {
+		return raydemand.Finding{Field: name, Seen: of[name].String(), Why: why, Fix: fix}, true
 	}
-	if r, refused := koordinatorRefusal(of); refused {
-		all = append(all, r)
+	switch {
+	case cores > 0 && (memory <= 0 || cores > 100 || cores%5 != 0 || spread > 1):
+		return refusal(gpuinfo.AliyunCores, "ACK hands out cores with memory of one card, in multiples of 5 percent",
+			"ask for 5 to 100, with "+gpuinfo.AliyunMemory+" and without the pod label aliyun.com/gpu-count")
+	case spread > 1 && memory%spread != 0:
+		return refusal(gpuinfo.AliyunMemory, fmt.Sprintf("it cannot be spread evenly over the %d cards of the pod "+
+			"label aliyun.com/gpu-count", spread), "ask for a multiple of the number of cards")
 	}
-	return all
+	shares := max(unitsOf(of, gpuinfo.KoordinatorShared), 1)
+	for _, name := range []string{gpuinfo.KoordinatorBoth, gpuinfo.KoordinatorCores, gpuinfo.KoordinatorMemoryRatio} {
+		percent := unitsOf(of, name)
+		if percent%shares != 0 || percent > 100*shares && (shares > 1 || percent%100 != 0) {
+			return refusal(name, "Koordinator refuses it: it is not the same part of each card",
+				fmt.Sprintf("ask for at most 100 of each of %d cards, or for whole cards", shares))
+		}
+	}
+	return r, false
 }
 
 // RefusesPod returns why the node's scheduler gives a pod with a request no part of any card, as it is set up; empty if

@@ -2,7 +2,6 @@ package sharing
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,9 +25,8 @@ type hamiDevice struct {
 	MIGProfiles []registeredProfile `json:"migProfiles"`
 	// cordoned: an operator keeps new pods from the card.
 	cordoned bool
-	// offered and unproven are the Profiles and UnprovenMiB of its Card.
-	offered  []OfferedProfile
-	unproven int64
+	// offered are the Profiles of its Card.
+	offered []OfferedProfile
 }
 
 func (d *hamiDevice) check() error {
@@ -163,21 +161,6 @@ func (v vgpuScheduler) record(pod Pod, cards []string) (record map[string]Share,
 	return nil, false
 }
 
-// cards returns the UUIDs of cards in the records of pods, sorted.
-func (v vgpuScheduler) cards(pods []Pod) []string {
-	found := map[string]bool{}
-	for _, pod := range pods {
-		for _, key := range v.records {
-			for entry := range strings.FieldsFuncSeq(pod.Annotations[key], betweenShares) {
-				if card, _, ok := vgpuShare(entry); ok && card != "" {
-					found[card] = true
-				}
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
-}
-
 func betweenShares(c rune) bool { return c == ':' || c == ';' }
 
 // vgpuShare reads UUID,type,memory,cores. If HAMi partitions the card, the instance follows the UUID in brackets
@@ -199,47 +182,6 @@ func vgpuShare(entry string) (card string, s Share, ok bool) {
 	return card, Share{Shares: 1, Memory: memory, Cores: cores}, true
 }
 
-// unregisteredCards returns the cards of a node of HAMi or Volcano whose register is not shown, as in an excerpt: equal
-// cards, with the identities that the records of its pods name.
-func (r *reading) unregisteredCards() []Card {
-	count, memory, known := r.alikeCards()
-	_, registered := r.node.Annotations[volcanoRegister]
-	if r.gpus.Kind != gpuinfo.VGPU || r.node.Pods == nil || !known || registered ||
-		r.node.Annotations[hamiRegister] != "" {
-		return nil
-	}
-	scheduler := r.gpus.scheduler()
-	ids := scheduler.cards(r.node.Pods)
-	devices := make([]hamiDevice, count)
-	for i := range devices {
-		devices[i] = hamiDevice{Index: i, Count: r.gpus.Units[scheduler.Count] / count, Memory: memory, Cores: 100,
-			Health: true}
-		if i < len(ids) {
-			devices[i].UUID = ids[i]
-		}
-	}
-	cards := r.vgpuCards(scheduler, devices)
-	for i := range cards {
-		cards[i].Index = nil
-	}
-	return cards
-}
-
-// alikeCards returns the number of a node's cards and the memory of each, if both are known.
-func (r *reading) alikeCards() (count, memory int64, known bool) {
-	if r.gpus.Cards == nil || *r.gpus.Cards <= 0 || *r.gpus.Cards > mostCards {
-		return 0, 0, false
-	}
-	memory = r.gpus.UnitsPerCard[gpuinfo.VolcanoMemory] * r.gpus.MemoryMiB[gpuinfo.VolcanoMemory]
-	if known = memory > 0; !known {
-		memory, known = r.gfdMemory()
-	}
-	if !known {
-		memory, known = memoryText(r.label(labelACKMemory))
-	}
-	return *r.gpus.Cards, memory, known
-}
-
 // vgpuCards subtracts what pods hold. Memory of 0 is unknown. For a card with MIG instances of unknown profiles, free
 // memory as one number means nothing, so it is left out.
 func (r *reading) vgpuCards(scheduler vgpuScheduler, devices []hamiDevice) []Card {
@@ -250,7 +192,7 @@ func (r *reading) vgpuCards(scheduler vgpuScheduler, devices []hamiDevice) []Car
 		d := &devices[i]
 		d.physical()
 		card := Card{Index: &d.Index, Healthy: &d.Health, Source: scheduler.Name, Model: d.Type, Mode: d.Mode,
-			Shares: d.Count, Profiles: d.offered, UnprovenMiB: d.unproven}
+			Shares: d.Count, Profiles: d.offered}
 		if d.Memory > 0 {
 			card.MemoryMiB = &d.Memory
 		}

@@ -62,7 +62,7 @@ func (p registeredProfile) check() error {
 // for all cards.
 func (r *reading) readProfiles(devices []hamiDevice) {
 	for i := range devices {
-		devices[i].offered, devices[i].unproven = r.offeredProfiles(&devices[i])
+		devices[i].offered = offeredProfiles(&devices[i])
 	}
 	differs := func(d hamiDevice) bool { return !slices.Equal(d.offered, devices[0].offered) }
 	if len(devices) > 0 && !slices.ContainsFunc(devices, differs) {
@@ -71,22 +71,18 @@ func (r *reading) readProfiles(devices []hamiDevice) {
 }
 
 // offeredProfiles returns the profiles into which a card is cut on request: those in the register or, with HAMi before
-// 2.10 and with Volcano, those of the product that HAMi's chart configures. unproven is UnprovenMiB of the Card.
-func (r *reading) offeredProfiles(d *hamiDevice) (offered []OfferedProfile, unproven int64) {
+// 2.10 and with Volcano, those of the product that HAMi's chart configures. It returns none if they are unknown.
+func offeredProfiles(d *hamiDevice) (offered []OfferedProfile) {
 	if d.Mode != migMode {
-		return nil, 0
+		return nil
 	}
 	product, known := gpuinfo.ProductOf(d.model())
-	list, unproven := r.possible(d, product)
-	slicesOfCard := int64(7)
+	slicesOfCard, list := int64(7), d.MIGProfiles
 	if known {
 		slicesOfCard = int64(product.Slices)
 	}
-	if len(d.MIGProfiles) == 0 {
-		list = chartProfiles(product)
-	}
 	if len(list) == 0 {
-		return nil, cmp.Or(unproven, max(d.Memory, 1))
+		list = chartProfiles(product)
 	}
 	for _, p := range list {
 		offered = append(offered, OfferedProfile{p.Name, p.Memory, min(100*p.Slices/slicesOfCard, 100)})
@@ -94,40 +90,11 @@ func (r *reading) offeredProfiles(d *hamiDevice) (offered []OfferedProfile, unpr
 	slices.SortStableFunc(offered, func(a, b OfferedProfile) int {
 		return cmp.Or(cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Cores, b.Cores))
 	})
-	if unproven <= offered[len(offered)-1].MemoryMiB {
-		unproven = 0
-	}
-	return offered, unproven
+	return offered
 }
 
-// possible returns the registered profiles of a card that it can have, and reports the others: what its product has no
-// profile for, has more memory than the card, or not the slices that its name says. dropped is the memory of the
-// largest of the others: HAMi trusts its register.
-func (r *reading) possible(d *hamiDevice, product gpuinfo.Product) (list []registeredProfile, dropped int64) {
-	for _, p := range d.MIGProfiles {
-		name, err := gpuinfo.ParseProfile(p.Name)
-		why := ""
-		switch {
-		case err != nil: // check has reported it
-		case len(product.Profiles) > 0 && !product.Has(name):
-			why = fmt.Sprintf("%s has no profile %s: want one of %s", product.Name, p.Name, product.ProfileNames())
-		case p.Memory > d.Memory:
-			why = fmt.Sprintf("%s of %d MiB does not fit on a card of %d MiB", p.Name, p.Memory, d.Memory)
-		case p.Slices != int64(name.Slices):
-			why = fmt.Sprintf("%s has sliceCount %d: want %d", p.Name, p.Slices, name.Slices)
-		}
-		if why == "" {
-			list = append(list, p)
-			continue
-		}
-		dropped = max(dropped, p.Memory)
-		problem := Problem{ProfileUnknown, "migProfiles: " + why, hamiRegister}
-		if !slices.Contains(r.gpus.Problems, problem) {
-			r.gpus.Problems = append(r.gpus.Problems, problem)
-		}
-	}
-	return list, dropped
-}
+// Unproven reports whether it is unknown into which profiles the card is cut on request.
+func (c *Card) Unproven() bool { return c.Mode == migMode && len(c.Profiles) == 0 }
 
 // chartProfiles returns the profiles of a product in HAMi's chart (knownMigGeometries until release 2.9,
 // migProfileAllowlist since): the plain ones, without the second one of the same size or of as many slices, as 1g with
@@ -152,15 +119,6 @@ func chartProfiles(product gpuinfo.Product) (list []registeredProfile) {
 func (n GPUs) OfCard(c *Card) GPUs {
 	n.Profiles, n.CardMemoryMiB = c.Profiles, c.MemoryMiB
 	return n
-}
-
-// Unproven reports whether only profiles that are not proven may hold a request for this much memory; 0 is all of the
-// card.
-func (c *Card) Unproven(mib int64) bool {
-	if len(c.Profiles) == 0 {
-		return c.UnprovenMiB > 0 && mib <= c.UnprovenMiB
-	}
-	return mib > c.Profiles[len(c.Profiles)-1].MemoryMiB && mib <= c.UnprovenMiB
 }
 
 // Holding returns the profile that a request for this much memory takes, if the node's cards are cut on request: the
@@ -241,7 +199,7 @@ func (n *GPUs) CutOnRequest() (all, some bool) {
 // they may be cut into profiles that nothing shows. It is empty if that is known.
 func (n *GPUs) Uncounted(r Request, choice CardChoice) (why string) {
 	all, some := n.CutOnRequest()
-	unproven := func(c Card) bool { return c.UnprovenMiB > 0 }
+	unproven := func(c Card) bool { return c.Unproven() }
 	if n.Kind != gpuinfo.VGPU || !some && !slices.ContainsFunc(n.PerCard, unproven) {
 		return ""
 	}
@@ -264,7 +222,7 @@ func (n *GPUs) Uncounted(r Request, choice CardChoice) (why string) {
 		_, holds := like.Holding(mib)
 		switch {
 		case choice.Refuses(*card) != "" || !card.Usable():
-		case card.Unproven(mib):
+		case card.Unproven():
 			why = cmp.Or(why, "cuts cards of model "+card.Model+" into MIG instances, and no profile is known to hold "+
 				"the request")
 		case holds, len(card.Profiles) == 0 && (card.MemoryMiB == nil || mib <= *card.MemoryMiB):

@@ -192,9 +192,6 @@ func Use(reader sharing.Reader, node sharing.NodeObject, pods []*BoundPod) *land
 				use.Unrecorded = &sharing.Problem{Code: sharing.CardUnrecorded, Message: gpus.Problems[i].Message}
 			}
 		}
-		for name, units := range gpus.Claimed {
-			use.Requests.Add(landing.Quantities{name: raydemand.Whole(units)})
-		}
 	}
 	return use
 }

@@ -44,7 +44,7 @@ func podShape(pod *corev1.Pod, injected ...corev1.Container) landing.PodShape {
 		Choice: sharing.CardChoiceOf(pod.Annotations), CardOrder: sharing.CardOrder(pod.Annotations),
 		Share: sharing.CardShareOf(pod.Annotations, func() bool { return limitsGPUs(pod) }),
 	}
-	shape.CardsAsked, shape.CardsInvalid = sharing.ACKCards(pod.Labels)
+	shape.CardsAsked = sharing.ACKCards(pod.Labels)
 	if spec.Resources != nil { // the API server makes requests of limits
 		for name, limit := range positive(spec.Resources.Limits) {
 			shape.Requests[name] = cmp.Or(shape.Requests[name], limit)

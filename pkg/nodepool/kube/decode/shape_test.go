@@ -155,18 +155,6 @@ func TestQuantitiesStopAtTheLargestAmount(t *testing.T) {
 	}
 }
 
-func TestALabelThatIsNoNumberOfCardsIsKeptAsItStands(t *testing.T) {
-	for text, want := range map[string]struct {
-		cards  int64
-		unread string
-	}{"2": {2, ""}, "0": {0, `"0"`}, "-3": {0, `"-3"`}, "x": {0, `"x"`}} {
-		labelled := FieldsOf(objectOf(t, `{metadata: {labels: {aliyun.com/gpu-count: "`+text+`"}}, spec: {containers: []}}`), nil)
-		if shape := podShape(podOf(labelled)); shape.CardsAsked != want.cards || shape.CardsInvalid != want.unread {
-			t.Errorf("%s: %d cards, invalid %s", text, shape.CardsAsked, shape.CardsInvalid)
-		}
-	}
-}
-
 func TestPodsThatUseGPUsWhichNoRequestCountsStayApart(t *testing.T) {
 	const limits = `resources: {limits: {cpu: "8"}}`
 	for name, test := range map[string]struct {
