@@ -281,7 +281,7 @@ func TestNothingIsKeptOfAGoneRayCluster(t *testing.T) {
 
 func TestAWorkerStaysForRequestsOfAClusterThatIsNotThere(t *testing.T) {
 	ignore := func(nodepool.ClusterKey) {}
-	store := requests.New(requests.Config{Changed: ignore, StatusChanged: ignore, Logger: slog.New(slog.DiscardHandler)})
+	store := requests.New(requests.Config{Changed: ignore, Logger: slog.New(slog.DiscardHandler)})
 	m := &Manager{requests: store, source: nothing{}}
 	if m.needsWorker(llm) {
 		t.Error("nobody asks for anything")

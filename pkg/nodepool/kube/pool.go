@@ -17,6 +17,9 @@ type Reconcile func(ctx context.Context, key nodepool.ClusterKey, quiet bool) (n
 const (
 	// minPause separates two cycles of one cluster, so that a burst of pod events becomes a few cycles.
 	minPause = 20 * time.Millisecond
+	// requestPause separates two cycles of one cluster that changed requests start, so that a stream of requests is
+	// planned in steps, each with everything that arrived since the last one.
+	requestPause = 100 * time.Millisecond
 	// firstBackOff and lastBackOff bound the pause after a panic, which doubles each time.
 	firstBackOff = time.Second
 	lastBackOff  = time.Minute
@@ -63,11 +66,26 @@ func (p *pool) Run(ctx context.Context, reconcile Reconcile) {
 	<-ctx.Done()
 	p.mu.Lock()
 	p.closed = true
-	for _, t := range p.triggers {
-		t.disarm()
-	}
 	p.mu.Unlock()
 	p.wg.Wait()
+}
+
+// trigger starts the cycles of one worker. The pool's mu guards all fields but the channel.
+type trigger struct {
+	// fired has a token while a cycle should run now.
+	fired chan struct{}
+	// forRequest is when a changed request last started a cycle, or will start one.
+	forRequest time.Time
+}
+
+// merge forgets that a cycle should run now, because one begins, and reports whether one should.
+func (t *trigger) merge() bool {
+	select {
+	case <-t.fired:
+		return true
+	default:
+		return false
+	}
 }
 
 // Enqueue requests a cycle soon. Requests that arrive while one waits are merged.
@@ -77,22 +95,43 @@ func (p *pool) Enqueue(key nodepool.ClusterKey) {
 	p.trigger(key)
 }
 
-// trigger starts the worker if there is none. The caller holds mu.
-func (p *pool) trigger(key nodepool.ClusterKey) {
+// EnqueueForRequest requests a cycle after a request changed: now, or requestPause after the last cycle that such a
+// change started.
+func (p *pool) EnqueueForRequest(key nodepool.ClusterKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, t := time.Now(), p.triggers[key]
+	switch {
+	case t == nil || now.Sub(t.forRequest) >= requestPause:
+		if t = p.trigger(key); t != nil {
+			t.forRequest = now
+		}
+	case !t.forRequest.After(now): // otherwise one is to come, and takes this change too
+		t.forRequest = t.forRequest.Add(requestPause)
+		time.AfterFunc(time.Until(t.forRequest), func() { p.Enqueue(key) })
+	}
+}
+
+// trigger starts the worker if there is none, and returns its trigger; nil while no worker runs. The caller holds mu.
+func (p *pool) trigger(key nodepool.ClusterKey) *trigger {
 	if p.closed {
-		return
+		return nil
 	}
 	if p.ctx == nil {
 		p.early[key] = true
-		return
+		return nil
 	}
 	t := p.triggers[key]
 	if t == nil {
-		t = newTrigger()
+		t = &trigger{fired: make(chan struct{}, 1)}
 		p.triggers[key] = t
 		p.wg.Go(func() { p.work(p.ctx, key, t) })
 	}
-	t.fire()
+	select {
+	case t.fired <- struct{}{}:
+	default:
+	}
+	return t
 }
 
 func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
@@ -154,11 +193,11 @@ func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey, quiet bool) (
 	return next, false
 }
 
-// retire forgets a worker unless it has been triggered meanwhile, or is due later.
+// retire forgets a worker unless it has been triggered meanwhile.
 func (p *pool) retire(key nodepool.ClusterKey, t *trigger) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(t.fired) > 0 || !t.dueAt.IsZero() {
+	if len(t.fired) > 0 {
 		return false
 	}
 	delete(p.triggers, key)

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -113,7 +115,6 @@ func TestACycleKnowsWhetherAnEventStartedIt(t *testing.T) {
 }
 
 func TestABurstOfEventsIsAFewCycles(t *testing.T) {
-	never := func(*journal, nodepool.ClusterKey) time.Duration { return 0 }
 	inPool(t, never, func(p *pool, j *journal) {
 		for range 1000 {
 			p.Enqueue(llm)
@@ -353,6 +354,55 @@ func TestAnEventDoesNotWaitForATurn(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		if got, want := j.startedByTime(llm), []bool{false, false}; !slices.Equal(got, want) {
 			t.Errorf("quiet: %v, want %v", got, want)
+		}
+	})
+}
+
+func never(*journal, nodepool.ClusterKey) time.Duration { return 0 }
+
+func TestAStreamOfRequestsIsPlannedInSteps(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		p.Enqueue(llm)
+		time.Sleep(time.Second)
+		for range 100 { // ten requests every 100 ms, for a second
+			p.EnqueueForRequest(llm)
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		times := j.at(llm)
+		if len(times) < 11 || len(times) > 12 {
+			t.Errorf("%d cycles, want the first, and one every %v", len(times), requestPause)
+		}
+		if last := times[len(times)-1]; last < 1990*time.Millisecond {
+			t.Errorf("the last cycle, %v after the start, came before the last request", last)
+		}
+	})
+}
+
+func TestAPodDoesNotWaitForRequests(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		p.Enqueue(llm)
+		time.Sleep(time.Second)
+		p.EnqueueForRequest(llm)
+		time.Sleep(minPause + time.Millisecond)
+		p.EnqueueForRequest(llm)
+		p.Enqueue(llm)
+		want := []time.Duration{0, time.Second, time.Second + minPause + time.Millisecond, time.Second + requestPause}
+		time.Sleep(10 * time.Second)
+		if diff := cmp.Diff(want, j.at(llm)); diff != "" {
+			t.Errorf("cycles (-want +got): %s", diff)
+		}
+	})
+}
+
+func TestTheRequestThatStartsAWorkerBeginsTheSteps(t *testing.T) {
+	inPool(t, never, func(p *pool, j *journal) {
+		p.EnqueueForRequest(llm)
+		time.Sleep(requestPause / 2)
+		p.EnqueueForRequest(llm)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]time.Duration{0, requestPause}, j.at(llm)); diff != "" {
+			t.Errorf("cycles (-want +got): %s", diff)
 		}
 	})
 }

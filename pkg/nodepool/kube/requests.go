@@ -13,7 +13,7 @@ func (m *Manager) OwnedRequests() requests.Calls {
 func (m *Manager) wireRequests() {
 	m.requests = requests.New(requests.Config{
 		Client: m.userRequests, Discovery: m.discovery, Namespaces: m.options.Namespaces, Logger: m.options.Logger,
-		Changed: m.pool.EnqueueForRequest, StatusChanged: m.pool.EnqueueForStatus,
+		Changed: m.pool.EnqueueForRequest,
 	})
 	m.requestWriter = requests.NewWriter(m.requests, m.requestObjects, m.MayWrite, m.options.Logger)
 }

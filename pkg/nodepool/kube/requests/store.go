@@ -33,8 +33,8 @@ type Store struct {
 	uptime     func() time.Duration
 	namespaces []string // watched one by one; none means all at once
 	log        *slog.Logger
-	// changed is called after a request for a RayCluster changed, statusChanged if nothing but its status changed.
-	changed, statusChanged func(nodepool.ClusterKey)
+	// changed is called after a request for a RayCluster changed in more than its status.
+	changed func(nodepool.ClusterKey)
 
 	mu sync.Mutex
 	// Guarded by mu. objects is by namespace, then by name; names lists those of each RayCluster.
@@ -72,9 +72,9 @@ type Config struct {
 	Discovery discovery.ServerResourcesInterface
 	// Namespaces are watched one by one; empty means all at once.
 	Namespaces []string
-	// Changed is called after a request for a RayCluster changed, StatusChanged after nothing but its status did.
-	Changed, StatusChanged func(nodepool.ClusterKey)
-	Logger                 *slog.Logger
+	// Changed is called after a request for a RayCluster changed in more than its status.
+	Changed func(nodepool.ClusterKey)
+	Logger  *slog.Logger
 }
 
 // New prepares a store; Start begins to watch.
@@ -85,20 +85,19 @@ func New(c Config) *Store {
 func newStore(c Config, known func(context.Context) *bool) *Store {
 	begun := time.Now()
 	s := &Store{
-		client:        c.Client,
-		known:         known,
-		now:           time.Now,
-		uptime:        func() time.Duration { return time.Since(begun) },
-		namespaces:    c.Namespaces,
-		log:           c.Logger,
-		changed:       c.Changed,
-		statusChanged: c.StatusChanged,
-		next:          map[requestKey]chan struct{}{},
-		objects:       map[string]map[string]*nodepool.OwnedRequest{},
-		names:         map[nodepool.ClusterKey]map[string]bool{},
-		decided:       map[requestKey]decidedStatus{},
-		gone:          map[string]removal{},
-		readings:      map[string]*reading{},
+		client:     c.Client,
+		known:      known,
+		now:        time.Now,
+		uptime:     func() time.Duration { return time.Since(begun) },
+		namespaces: c.Namespaces,
+		log:        c.Logger,
+		changed:    c.Changed,
+		next:       map[requestKey]chan struct{}{},
+		objects:    map[string]map[string]*nodepool.OwnedRequest{},
+		names:      map[nodepool.ClusterKey]map[string]bool{},
+		decided:    map[requestKey]decidedStatus{},
+		gone:       map[string]removal{},
+		readings:   map[string]*reading{},
 	}
 	if len(s.namespaces) == 0 {
 		s.namespaces = []string{metav1.NamespaceAll}
@@ -258,11 +257,9 @@ func (s *Store) Set(r *nodepool.OwnedRequest) {
 	s.wake(requestKey{namespace, r.ID})
 	news := known == nil || !statusAlone(known, r)
 	s.mu.Unlock()
-	if !news {
-		s.statusChanged(r.Cluster)
-		return
+	if news {
+		s.notify(append(of, r.Cluster))
 	}
-	s.notify(append(of, r.Cluster))
 }
 
 // keep sets what the API server returned, and returns it as get does.
@@ -282,23 +279,20 @@ func (s *Store) withDecision(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 }
 
 // decide notes a decision about a request until settle, and wakes the callers that wait for it; a nil status cancels
-// the decision. news reports whether it must be written and was not before; changes, whether it changes more than
-// details of a status, that is, the state or its reason.
-func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news, changes bool) {
+// the decision. It reports whether the decision must be written and was not before.
+func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, is := s.decided[key]
-	switch {
-	case status == nil:
+	if status == nil {
 		delete(s.decided, key)
-		return true, true
-	case is && before.uid == uid && before.status.Equal(*status):
-		return false, false
+		return true
+	}
+	if before, is := s.decided[key]; is && before.uid == uid && before.status.Equal(*status) {
+		return false
 	}
 	s.decided[key] = decidedStatus{uid, status}
 	s.wake(key)
-	known := s.objects[key.namespace][key.name]
-	return true, known == nil || known.Status.State != status.State || known.Status.Code != status.Code
+	return true
 }
 
 // settle forgets a decision that was written or given up, unless there is a newer one.

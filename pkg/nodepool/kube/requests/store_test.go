@@ -47,14 +47,13 @@ func requestStore() (*watchedStore, map[string]int) {
 	looked := map[string]int{}
 	s := storeOn(nil, nil)
 	s.changed = func(key nodepool.ClusterKey) { looked[key.Name]++ }
-	s.statusChanged = func(key nodepool.ClusterKey) { looked["watched "+key.Name]++ }
 	return watching(s), looked
 }
 
 // storeOn is a store of an API server that tells nobody of changes.
 func storeOn(client dynamic.NamespaceableResourceInterface, known func(context.Context) *bool) *Store {
 	ignore := func(nodepool.ClusterKey) {}
-	return newStore(Config{Client: client, Logger: slog.New(slog.DiscardHandler), Changed: ignore, StatusChanged: ignore}, known)
+	return newStore(Config{Client: client, Logger: slog.New(slog.DiscardHandler), Changed: ignore}, known)
 }
 
 // versions are those of the requests for a RayCluster, by name.
@@ -206,7 +205,7 @@ func TestAStatusIsShownAndNotPlanned(t *testing.T) {
 	_ = s.Add(version("5", 1, ""))
 	_ = s.Update(version("6", 1, "Waiting"))
 	_ = s.Update(version("7", 1, "Satisfied"))
-	if diff := cmp.Diff(map[string]int{"llm": 1, "watched llm": 2}, looked); diff != "" {
+	if diff := cmp.Diff(map[string]int{"llm": 1}, looked); diff != "" {
 		t.Errorf("after two statuses (-want +got): %s", diff)
 	}
 	_ = s.Update(version("8", 2, "Satisfied"))

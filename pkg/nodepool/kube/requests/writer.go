@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
@@ -41,20 +40,12 @@ type Writer struct {
 	mayWriteTo func(nodepool.ClusterKey) bool
 	log        *slog.Logger
 	limit      flowcontrol.RateLimiter
-	// queue has the objects with an update, by urgency, and never gives out one that is being written.
-	queue priorityqueue.PriorityQueue[requestKey]
+	// queue has the objects with an update, and never gives out one that is being written.
+	queue workqueue.TypedRateLimitingInterface[requestKey]
 
 	mu      sync.Mutex
-	waiting map[requestKey]nodepool.OwnedUpdate // the newest updates; guarded by mu
+	waiting map[requestKey]*nodepool.OwnedUpdate // the newest updates until they are written; guarded by mu
 }
-
-// Which updates go first. The highest is that of an update whose last write failed: it has waited already.
-const (
-	detail = iota
-	// pressing: what users wait for changes, the state of a request, or whether it exists.
-	pressing
-	again
-)
 
 // NewWriter prepares a writer; Start begins to write. mayWriteTo reports whether this process may write about a
 // RayCluster now.
@@ -69,10 +60,8 @@ func NewWriter(
 		mayWriteTo: mayWriteTo,
 		log:        log,
 		limit:      flowcontrol.NewTokenBucketRateLimiter(requestWrites, requestWriteBurst),
-		queue: priorityqueue.New("resourcerequests", func(o *priorityqueue.Opts[requestKey]) {
-			o.RateLimiter = pauses
-		}),
-		waiting: map[requestKey]nodepool.OwnedUpdate{},
+		queue:      workqueue.NewTypedRateLimitingQueue(pauses),
+		waiting:    map[requestKey]*nodepool.OwnedUpdate{},
 	}
 }
 
@@ -81,20 +70,15 @@ func NewWriter(
 func (w *Writer) Report(updates []nodepool.OwnedUpdate) {
 	for _, u := range updates {
 		key := requestKey{u.Namespace, u.Name}
-		news, changes := w.requests.decide(key, u.UID, u.Status)
-		if !news && u.Adopt == nil {
+		if !w.requests.decide(key, u.UID, u.Status) && u.Adopt == nil {
 			continue // it waits, or is being written
 		}
-		urgent := detail
-		if changes || u.Adopt != nil {
-			urgent = pressing
-		}
 		w.mu.Lock()
-		w.waiting[key] = u
-		if w.queue.NumRequeues(key) == 0 { // otherwise it waits for its pause, or carryOut adds it
-			w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(urgent)}, key)
-		}
+		w.waiting[key] = &u
 		w.mu.Unlock()
+		if w.queue.NumRequeues(key) == 0 { // otherwise it waits for its pause
+			w.queue.Add(key)
+		}
 	}
 }
 
@@ -124,41 +108,33 @@ func (w *Writer) Start(ctx context.Context) error {
 // carryOut writes the update of an object, if this process may write about the RayCluster.
 func (w *Writer) carryOut(ctx context.Context, key requestKey) {
 	w.mu.Lock()
-	update, there := w.waiting[key]
-	delete(w.waiting, key)
+	update := w.waiting[key]
 	w.mu.Unlock()
-	if !there {
+	if update == nil {
 		return
 	}
 	var err error
 	if w.mayWriteTo(w.requests.clusterOf(key)) {
 		err = w.write(ctx, update)
 	}
-	failed := err != nil && !apierrors.IsNotFound(err)
-	if failed {
+	if err != nil && !apierrors.IsNotFound(err) {
 		w.log.Warn("cannot write the status of a request", "namespace", update.Namespace, "request", update.Name,
 			"err", err)
-	} else {
-		w.requests.settle(key, update.Status)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, newer := w.waiting[key]
-	if failed {
-		if !newer {
-			w.waiting[key] = update
-		}
-		w.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: new(again)}, key)
+		w.queue.AddRateLimited(key)
 		return
 	}
-	failedBefore := w.queue.NumRequeues(key) > 0
+	w.requests.settle(key, update.Status)
 	w.queue.Forget(key)
-	if newer && failedBefore { // which Report did not add
-		w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(pressing)}, key)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting[key] == update {
+		delete(w.waiting, key)
+	} else {
+		w.queue.Add(key) // for the newer one
 	}
 }
 
-func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
+func (w *Writer) write(ctx context.Context, u *nodepool.OwnedUpdate) error {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	client := w.client.Namespace(u.Namespace)
@@ -194,11 +170,11 @@ func (w *Writer) write(ctx context.Context, u nodepool.OwnedUpdate) error {
 
 // adopt makes the RayCluster an owner of an object that somebody else created, in addition to its other owners. Its
 // owner may renew it, and its status may be written, at the same time.
-func (w *Writer) adopt(ctx context.Context, u nodepool.OwnedUpdate) error {
+func (w *Writer) adopt(ctx context.Context, u *nodepool.OwnedUpdate) error {
 	return unlessOvertaken(ctx, func() error { return w.adoptOnce(ctx, u) })
 }
 
-func (w *Writer) adoptOnce(ctx context.Context, u nodepool.OwnedUpdate) error {
+func (w *Writer) adoptOnce(ctx context.Context, u *nodepool.OwnedUpdate) error {
 	client := w.client.Namespace(u.Namespace)
 	object, err := client.Get(ctx, u.Name, metav1.GetOptions{})
 	if err != nil || string(object.GetUID()) != u.UID {

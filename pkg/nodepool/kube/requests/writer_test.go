@@ -84,7 +84,7 @@ func newOneRequest() (*oneRequest, *Writer) {
 func TestARequestIsAdoptedOnceHoweverOftenThatIsWanted(t *testing.T) {
 	there, writer := newOneRequest()
 	there.object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "release", UID: "uid-release"}})
-	adopt := nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid-a", Adopt: &nodepool.ClusterReference{Name: "llm", UID: "uid-llm"}}
+	adopt := &nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid-a", Adopt: &nodepool.ClusterReference{Name: "llm", UID: "uid-llm"}}
 	for range 3 {
 		if err := writer.write(t.Context(), adopt); err != nil {
 			t.Fatal(err)
@@ -104,7 +104,7 @@ func TestARequestIsAdoptedOnceHoweverOftenThatIsWanted(t *testing.T) {
 
 func TestAnotherObjectOfTheNameIsNotAdopted(t *testing.T) {
 	there, writer := newOneRequest()
-	adopt := nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid of one before", Adopt: &nodepool.ClusterReference{Name: "llm", UID: "uid-llm"}}
+	adopt := &nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid of one before", Adopt: &nodepool.ClusterReference{Name: "llm", UID: "uid-llm"}}
 	if err := writer.write(t.Context(), adopt); err != nil || there.patches != 0 {
 		t.Errorf("%d writes, %v", there.patches, err)
 	}
@@ -113,7 +113,7 @@ func TestAnotherObjectOfTheNameIsNotAdopted(t *testing.T) {
 func TestARequestIsAdoptedWhileOthersWriteIt(t *testing.T) {
 	there, writer := newOneRequest()
 	there.others = 2
-	adopt := nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid-a", Adopt: &nodepool.ClusterReference{Name: "llm", UID: "uid-llm"}}
+	adopt := &nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid-a", Adopt: &nodepool.ClusterReference{Name: "llm", UID: "uid-llm"}}
 	if err := writer.write(t.Context(), adopt); err != nil || there.patches != 1 || len(there.object.GetOwnerReferences()) != 1 {
 		t.Errorf("%d writes, owners %v, %v", there.patches, there.object.GetOwnerReferences(), err)
 	}
@@ -150,7 +150,7 @@ func TestARenewalIsAnsweredWithTheGraceThatALeaseHas(t *testing.T) {
 func TestTheStatusOfWhatIsGoneIsNoFailure(t *testing.T) {
 	there, writer := newOneRequest()
 	gone := nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid of one before", Status: &nodepool.OwnedStatus{}}
-	if err := writer.write(t.Context(), gone); err != nil || there.patches != 0 {
+	if err := writer.write(t.Context(), &gone); err != nil || there.patches != 0 {
 		t.Errorf("%d writes, %v", there.patches, err)
 	}
 }
@@ -257,33 +257,6 @@ func TestANewerStatusIsWrittenLastAndReplacesWhatWaits(t *testing.T) {
 	})
 }
 
-// What users wait for goes before details of other requests. A write that fails is tried again, ever more slowly.
-func TestWhatIsPressingIsWrittenFirstAndWhatFailsAgain(t *testing.T) {
-	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
-		for i := range 2 * requestWriters {
-			w.requests.Set(Decode(storedRequest(strconv.Itoa(i), "5", "llm")))
-			report(strconv.Itoa(i), "")
-		}
-		report("new", "pressing")
-		time.Sleep(s.takes)
-		synctest.Wait()
-		s.mu.Lock()
-		if got := strings.Join(s.written[requestWriters:], "; "); !strings.Contains(got, "new ") {
-			t.Errorf("%s go before what is pressing", got)
-		}
-		s.fails = 2
-		s.mu.Unlock()
-		time.Sleep(5 * s.takes)
-		report("b", "at last")
-		time.Sleep(time.Minute)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if got := s.written[len(s.written)-1]; s.fails != 0 || !strings.HasPrefix(got, "b at last ") || len(w.waiting) > 0 {
-			t.Errorf("%d failures are left, the last write is %s, %v wait", s.fails, got, w.waiting)
-		}
-	})
-}
-
 // A status may wait for seconds to be written. Callers are not to wait for it, and the loop is to report it again where
 // it could not be written.
 func TestCallersSeeADecisionBeforeItIsWritten(t *testing.T) {
@@ -373,22 +346,4 @@ func TestANewerUpdateReplacesWhatFailsAndWaitsForItsPause(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAChangeOfStateThatFailedGoesBeforeDetails(t *testing.T) {
-	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
-		s.fails = 1
-		report("failed", "state")
-		for i := range 10 * requestWriters {
-			w.requests.Set(Decode(storedRequest(strconv.Itoa(i), "5", "llm")))
-			report(strconv.Itoa(i), "")
-		}
-		time.Sleep(2 * s.takes)
-		synctest.Wait()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if got := strings.Join(s.written, "; "); strings.Count(got, "failed state") != 2 {
-			t.Errorf("writes: %s", got)
-		}
-	})
 }
