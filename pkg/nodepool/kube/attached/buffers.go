@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -166,97 +167,51 @@ func identity(template map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// What a node autoscaler looks at in a pod. Commands, environments and mounts are left out: they may contain what not
+// groupTemplate returns the template of a group's pods, as far as it says which node they need; nil if there is no such
+// group. labels are those of its pods. Commands, environments and mounts are left out: they may contain what not
 // everybody may read who may read PodTemplates, and a change of them needs no other node. So are scheduling gates,
 // behind which a pod has no node at all, and the name of a node.
-var (
-	podFields = []string{
-		"affinity", "enableServiceLinks", "hostNetwork", "nodeSelector", "os", "overhead", "preemptionPolicy",
-		"priorityClassName", "resourceClaims", "resources", "runtimeClassName", "schedulerName", "tolerations",
-		"topologySpreadConstraints",
-	}
-	containerFields = []string{"image", "name", "resources", "restartPolicy"}
-	// volumeFields are the kinds of volumes that bind a pod to a zone or a driver.
-	volumeFields = []string{"csi", "ephemeral", "persistentVolumeClaim"}
-)
-
-// groupTemplate returns the template of a group's pods, as far as it says which node they need; nil if there is no such
-// group. labels are those of its pods.
 func groupTemplate(
 	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
 ) (map[string]any, error) {
 	template, err := wholeTemplate(rayCluster, group, labels)
-	spec, _ := template["spec"].(map[string]any)
-	if err != nil || spec == nil {
+	if err != nil || template["spec"] == nil {
 		return nil, err
 	}
-	metadata := map[string]any{}
-	if from, _ := template["metadata"].(map[string]any); from != nil {
-		copyFields(metadata, from, "annotations", "labels")
+	var from corev1.PodTemplateSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &from); err != nil {
+		return nil, fmt.Errorf("the template of worker group %s: %w", group, err)
 	}
-	return map[string]any{"metadata": metadata, "spec": podSpec(spec)}, nil
-}
-
-func podSpec(from map[string]any) map[string]any {
-	spec := map[string]any{}
-	copyFields(spec, from, podFields...)
-	for _, list := range []string{"containers", "initContainers"} {
-		if containers := eachOf(from[list], container); containers != nil {
-			spec[list] = containers
+	pod := &from.Spec
+	kept := &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: from.Labels, Annotations: from.Annotations},
+		Spec: corev1.PodSpec{
+			Containers: containersOf(pod.Containers), InitContainers: containersOf(pod.InitContainers),
+			Affinity: pod.Affinity, EnableServiceLinks: pod.EnableServiceLinks, HostNetwork: pod.HostNetwork,
+			NodeSelector: pod.NodeSelector, OS: pod.OS, Overhead: pod.Overhead, PreemptionPolicy: pod.PreemptionPolicy,
+			PriorityClassName: pod.PriorityClassName, ResourceClaims: pod.ResourceClaims, Resources: pod.Resources,
+			RuntimeClassName: pod.RuntimeClassName, SchedulerName: pod.SchedulerName, Tolerations: pod.Tolerations,
+			TopologySpreadConstraints: pod.TopologySpreadConstraints,
+		},
+	}
+	for _, volume := range pod.Volumes {
+		bound := corev1.VolumeSource{CSI: volume.CSI, Ephemeral: volume.Ephemeral,
+			PersistentVolumeClaim: volume.PersistentVolumeClaim}
+		if bound != (corev1.VolumeSource{}) { // it binds a pod to a zone or a driver
+			kept.Spec.Volumes = append(kept.Spec.Volumes, corev1.Volume{Name: volume.Name, VolumeSource: bound})
 		}
 	}
-	if volumes := eachOf(from["volumes"], volume); volumes != nil {
-		spec["volumes"] = volumes
-	}
-	return spec
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(kept)
 }
 
-// container keeps the resources, and the ports that a node has only once.
-func container(from map[string]any) map[string]any {
-	kept := map[string]any{}
-	copyFields(kept, from, containerFields...)
-	ports := eachOf(from["ports"], func(port map[string]any) map[string]any {
-		if number, _ := port["hostPort"].(int64); number == 0 {
-			return nil
-		}
-		return port
-	})
-	if ports != nil {
-		kept["ports"] = ports
+// containersOf keeps the resources, and the ports that a node has only once.
+func containersOf(from []corev1.Container) (kept []corev1.Container) {
+	for _, c := range from {
+		ports := slices.DeleteFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.HostPort == 0 })
+		kept = append(kept, corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources,
+			RestartPolicy: c.RestartPolicy, Ports: ports})
 	}
 	return kept
-}
-
-func volume(from map[string]any) map[string]any {
-	kept := map[string]any{}
-	copyFields(kept, from, volumeFields...)
-	if len(kept) == 0 {
-		return nil
-	}
-	copyFields(kept, from, "name")
-	return kept
-}
-
-// eachOf keeps what keep makes of the objects of a list, without nil; nil if nothing is left.
-func eachOf(list any, keep func(map[string]any) map[string]any) []any {
-	var kept []any
-	items, _ := list.([]any)
-	for _, item := range items {
-		if object, _ := item.(map[string]any); object != nil {
-			if made := keep(object); made != nil {
-				kept = append(kept, made)
-			}
-		}
-	}
-	return kept
-}
-
-func copyFields(to, from map[string]any, names ...string) {
-	for _, name := range names {
-		if value, has := from[name]; has {
-			to[name] = value
-		}
-	}
 }
 
 // errForeign: somebody else made the object that has the name of one of Heliostat's.

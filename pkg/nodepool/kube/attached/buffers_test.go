@@ -61,11 +61,11 @@ func TestATemplateSaysWhatAWorkerAsksOfItsNodeAndNothingElse(t *testing.T) {
 		"spec": map[string]any{
 			"nodeSelector": map[string]any{"pool": "gpu"}, "tolerations": []any{map[string]any{"key": "gpu"}},
 			"affinity":       map[string]any{"nodeAffinity": map[string]any{}},
-			"initContainers": []any{map[string]any{"name": "init", "image": "i"}},
+			"initContainers": []any{map[string]any{"name": "init", "image": "i", "resources": map[string]any{}}},
 			"volumes": []any{map[string]any{"name": "disk",
 				"persistentVolumeClaim": map[string]any{"claimName": "d"}}},
 			"containers": []any{map[string]any{"name": "worker", "image": "ray",
-				"ports": []any{map[string]any{"containerPort": 2.0, "hostPort": int64(80)}},
+				"ports": []any{map[string]any{"containerPort": int64(2), "hostPort": int64(80)}},
 				"resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": "1"},
 					"requests": map[string]any{"cpu": "4"}}}},
 		},
