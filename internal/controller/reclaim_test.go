@@ -352,35 +352,6 @@ func TestTheReservationEndsWithoutADrainIfTheTakerGoes(t *testing.T) {
 	}
 }
 
-// Another process decides about the taker: its pods show that it has what was taken for it. Without them, the
-// reservation holds until its own end.
-func TestTheReservationForATakerOfAnotherShardEndsWhenItsPodsHaveNodes(t *testing.T) {
-	for _, placed := range []bool{true, false} {
-		p := newPair(t, taking, 1, func(*pair) {})
-		p.high.want(1, gpu(1))
-		p.untilTaken()
-		until := p.low.kube.cluster.GiveBack.Until
-		p.high.features.market = reclaim.New(desks{p.high.kube.cluster.Key: p.high.kube.desk}, taking)
-		p.high.restart(Config{})
-		p.low.features.market.Addon().WithoutCluster(t.Context(), p.high.kube.cluster.Key)
-		if !placed {
-			p.high.want(0, nil)
-		}
-		for p.low.kube.cluster.GiveBack != nil && p.low.now.Before(until.Add(time.Minute)) {
-			p.seconds(1)
-		}
-		has := 0
-		for _, w := range p.high.kube.cluster.Workers {
-			if w.Node != "" {
-				has++
-			}
-		}
-		if early := p.low.now.Before(until); early != placed || p.low.kube.cluster.GiveBack != nil || placed != (has == 1) {
-			t.Errorf("ended at %v of %v, the taker has %d workers on nodes", p.low.now, until, has)
-		}
-	}
-}
-
 // trains puts a task on the first worker of low, and an actor that Ray restarts on the second. Both may end.
 func trains(p *pair) {
 	one := raydemand.Bundle{raydemand.CPU: raydemand.One}

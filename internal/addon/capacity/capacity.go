@@ -27,7 +27,7 @@ func New(writer Writer, sidecar bool) addon.Addon {
 	return addon.Addon{
 		New: func(loop addon.Loop) addon.Feature {
 			f := &feature{loop: loop, writer: writer, sidecar: sidecar}
-			return addon.Feature{Forget: f.nodes.Forget, Want: want, AfterDrains: f.keepNodes,
+			return addon.Feature{Want: want, AfterDrains: f.keepNodes,
 				Last: func(ctx context.Context, c *addon.Cycle) {
 					if c.View.Cluster.Policy != nil {
 						c.LookWithin(policyEvery)

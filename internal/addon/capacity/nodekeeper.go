@@ -25,7 +25,6 @@ type keepNodes = func(context.Context, nodepool.BufferChange) error
 
 // NodeKeeper is what is remembered of the buffers of one RayCluster. Losing it costs a write.
 type NodeKeeper struct {
-	repaired map[string]time.Time
 	// managed: this process may have made buffers, so it removes them when the RayCluster is no longer managed.
 	managed bool
 	// rest is the pause after a write that failed, and err is why it failed.
@@ -50,7 +49,7 @@ const (
 func (k *NodeKeeper) Round(
 	ctx context.Context, may func(nodepool.ClusterKey) bool, keep keepNodes, a Authority, s Seen,
 ) (NodesDecision, []addon.Action) {
-	d := k.decide(s)
+	d := decide(s)
 	switch {
 	case a == Wait:
 		d.Changes = nil

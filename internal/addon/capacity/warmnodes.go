@@ -17,10 +17,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// repairPause is how long after a write a buffer that the node autoscaler cannot use is written again: somebody may
-// have deleted its PodTemplate.
-const repairPause = time.Minute
-
 // NodesDecision is what one cycle does about warm nodes.
 type NodesDecision struct {
 	Plans    []capacity.NodesPlan
@@ -37,7 +33,7 @@ type Seen struct {
 }
 
 // decide decides for a RayCluster that is managed. While the buffers are unknown, nothing changes.
-func (k *NodeKeeper) decide(s Seen) NodesDecision {
+func decide(s Seen) NodesDecision {
 	var d NodesDecision
 	cluster := s.Cluster
 	groups := groupsOf(s)
@@ -60,7 +56,8 @@ func (k *NodeKeeper) decide(s Seen) NodesDecision {
 		}
 		want := nodepool.Buffer{Name: nameOf(cluster.UID, name), Group: name, Pods: pods[name],
 			Template: known.Templates[name]}
-		if k.differs(s.Now, known.Of(name), want) {
+		if is := known.Of(name); is == nil || is.Name != want.Name || is.Pods != want.Pods || want.Template == "" ||
+			is.Template != want.Template {
 			d.change(cluster, nodepool.BufferChange{Buffer: want})
 		}
 	}
@@ -70,31 +67,6 @@ func (k *NodeKeeper) decide(s Seen) NodesDecision {
 		}
 	}
 	return d
-}
-
-// differs reports whether a buffer is to be written.
-func (k *NodeKeeper) differs(now time.Time, is *nodepool.Buffer, want nodepool.Buffer) bool {
-	switch {
-	case is == nil || is.Name != want.Name || is.Pods != want.Pods || is.Template != want.Template ||
-		want.Template == "":
-		return true
-	case !is.Broken || now.Sub(k.repaired[want.Group]) < repairPause:
-		return false
-	}
-	if k.repaired == nil {
-		k.repaired = map[string]time.Time{}
-	}
-	k.repaired[want.Group] = now
-	return true
-}
-
-// Forget forgets groups that are gone.
-func (k *NodeKeeper) Forget(gone func(group string) bool) {
-	for name := range k.repaired {
-		if gone(name) {
-			delete(k.repaired, name)
-		}
-	}
 }
 
 // handBack removes all buffers of a RayCluster that is no longer managed, or that is suspended.

@@ -282,22 +282,3 @@ func TestAWriteThatFailsDelaysNoRemoval(t *testing.T) {
 		t.Errorf("findings %+v", d.Findings)
 	}
 }
-
-func TestABrokenBufferIsRepairedOnceAMinute(t *testing.T) {
-	w := newWorld()
-	w.round(t, "at first", Keep, "gpu 2 v1")
-	writes := 0
-	for range 90 {
-		b := *w.cluster.Buffers
-		b.List = slices.Clone(b.List)
-		b.List[0].Broken = true // whatever is written
-		w.cluster.Buffers = &b
-		w.writes = nil
-		snapshot := planner.Snapshot{Groups: []planner.Group{{Name: "gpu", Max: 4}}}
-		w.keeper.Round(t.Context(), w.MayWrite, w.KeepNodes, Keep, Seen{Now: w.now, Cluster: &w.cluster, Snapshot: &snapshot, Plan: &planner.Plan{}})
-		writes, w.now = writes+len(w.writes), w.now.Add(time.Second)
-	}
-	if writes != 2 {
-		t.Errorf("%d repairs in 90 s, want 2", writes)
-	}
-}

@@ -157,7 +157,7 @@ func TestNoRequestAndNoWarmCapacityGetsLess(t *testing.T) {
 		}
 		in := s.input()
 		want(in.Snapshot)
-		plan := in.Compute(*in.Snapshot)
+		plan := planner.Compute(*in.Snapshot, in.Snapshot.Policy)
 		in.Plan = &plan
 		if got := Moves(in); len(got) > 0 {
 			t.Errorf("%s: moves are %s, want none", name, podsOf(got))

@@ -11,7 +11,6 @@ import (
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -116,8 +115,7 @@ func (c *consolidator) moves(
 		return nil, err
 	}
 	return Moves(Input{View: v, Snapshot: &i.Snapshot, Plan: &i.Plan, Residents: residents,
-		Prices:  c.settings.Prices,
-		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }}), nil
+		Prices: c.settings.Prices}), nil
 }
 
 // move reads everything again and drains exactly the worker that it has read.

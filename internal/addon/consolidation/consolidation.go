@@ -38,8 +38,6 @@ type Input struct {
 	// Residents are the actors that have a place on a node.
 	Residents []raydemand.Resident
 	Prices    *price.Book
-	// Compute plans a snapshot.
-	Compute func(planner.Snapshot) planner.Plan
 }
 
 // Move is one worker whose work could move.

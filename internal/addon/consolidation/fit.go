@@ -23,10 +23,10 @@ func (in *Input) fits(pod string, work []raydemand.Request) bool {
 	for i := range busy.Groups {
 		busy.Groups[i].Min = 0
 	}
-	if plan := in.Compute(busy); len(plan.Launch) > 0 || len(plan.InfeasibleRequests) > 0 {
+	if plan := planner.Compute(busy, busy.Policy); len(plan.Launch) > 0 || len(plan.InfeasibleRequests) > 0 {
 		return false
 	}
-	plan := in.Compute(in.without(pod, work))
+	plan := planner.Compute(in.without(pod, work), busy.Policy)
 	return len(plan.Launch) == 0 && plan.Deferred == nil && len(plan.InfeasibleRequests) == 0 &&
 		len(plan.InfeasibleRequestResources) <= len(in.Plan.InfeasibleRequestResources) &&
 		!servesLess(in.Plan, &plan)

@@ -78,8 +78,7 @@ func (s *scene) input() Input {
 	v := &observe.View{Now: noon, Cluster: s.cluster, Members: observe.Join(s.cluster, s.nodes)}
 	snapshot := observe.Assemble(observe.SnapshotInput{Now: noon, Cluster: s.cluster, Members: v.Members})
 	plan := planner.Compute(snapshot, planner.Policy{})
-	return Input{View: v, Snapshot: &snapshot, Plan: &plan, Residents: s.residents,
-		Compute: func(s planner.Snapshot) planner.Plan { return planner.Compute(s, planner.Policy{}) }}
+	return Input{View: v, Snapshot: &snapshot, Plan: &plan, Residents: s.residents}
 }
 
 func (s *scene) moves() []Move { return Moves(s.input()) }

@@ -26,8 +26,6 @@ type Input struct {
 	Residents []raydemand.Resident
 	// UsedFor returns for how long a node has been in use without interruption.
 	UsedFor func(raydemand.NodeID) time.Duration
-	// Compute plans a snapshot.
-	Compute func(planner.Snapshot) planner.Plan
 }
 
 // unit is what leaves as a whole: a worker, or all hosts of a multi-host replica.

@@ -14,7 +14,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -184,7 +183,7 @@ func (f *feature) keepWithoutRoom(v *observe.View, i *addon.Intent) {
 	}
 	var may map[string]bool
 	if len(f.overdue) > 0 && !f.loop.Heavy(&i.Snapshot) {
-		in := Input{View: v, Snapshot: &i.Snapshot, Residents: f.residents, Compute: compute}
+		in := Input{View: v, Snapshot: &i.Snapshot, Residents: f.residents}
 		may = in.ending(f.overdue)
 	}
 	for _, m := range v.Members {
@@ -197,9 +196,6 @@ func (f *feature) keepWithoutRoom(v *observe.View, i *addon.Intent) {
 		}
 	}
 }
-
-// compute plans a snapshot.
-func compute(s planner.Snapshot) planner.Plan { return planner.Compute(s, s.Policy) }
 
 // stays returns the reservation with the reason why workers stay after the deadline.
 func (f *feature) stays(r *giveback.Reservation) *giveback.Reservation {
@@ -311,8 +307,7 @@ func (f *feature) input(ctx context.Context, o *addon.Cycle) (Input, error) {
 	if err != nil {
 		return Input{}, fmt.Errorf("%w: the actors cannot be read: %w", giveback.ErrNotNow, err)
 	}
-	return Input{View: &o.View, Snapshot: &o.Intent.Snapshot, Residents: residents, UsedFor: f.loop.UsedFor,
-		Compute: compute}, nil
+	return Input{View: &o.View, Snapshot: &o.Intent.Snapshot, Residents: residents, UsedFor: f.loop.UsedFor}, nil
 }
 
 // offer returns what could be given back without force, whatever the mode.

@@ -63,37 +63,16 @@ func (in *Input) ending(overdue []unit) map[string]bool {
 	return may
 }
 
-// keepRoom counts idle workers as work that cannot move, if work that leaves other workers has no other room. It keeps
-// the last ones, and at most twice as many as are needed.
+// keepRoom counts idle workers as work that cannot move while work leaves other workers: it may need their room.
 func (in *Input) keepRoom(units []unit) {
-	var idle []*unit
+	works := func(m observe.Member) bool { return leaves(m) && !m.Node.Available.Equal(m.Node.Total) }
+	if !slices.ContainsFunc(in.View.Members, works) {
+		return
+	}
 	for i := range units {
-		if units[i].cost == (cost{}) {
-			idle = append(idle, &units[i])
+		if u := &units[i]; u.cost == (cost{}) {
+			u.cost.ended, u.why = 1, "it is idle, but work that leaves another worker may need its room"
 		}
-	}
-	if len(idle) == 0 || !slices.ContainsFunc(in.View.Members, leaves) {
-		return
-	}
-	only := *in
-	demand := *in.Snapshot
-	demand.Gangs, only.Snapshot = nil, &demand
-	before, _ := only.unplaced(nil, nil)
-	for kept := 0; ; kept = max(1, 2*kept) {
-		kept = min(kept, len(idle))
-		gone := map[string]bool{}
-		for _, u := range idle[:len(idle)-kept] {
-			for _, m := range u.members {
-				gone[m.Pod] = true
-			}
-		}
-		if left, known := only.unplaced(gone, nil); kept < len(idle) && (!known || left > before) {
-			continue
-		}
-		for _, u := range idle[len(idle)-kept:] {
-			u.cost.ended, u.why = 1, "it is idle, but work that leaves another worker needs its room"
-		}
-		return
 	}
 }
 
@@ -139,7 +118,7 @@ func (in *Input) unplaced(gone map[string]bool, requests []raydemand.Request) (l
 	for i := range s.Groups {
 		s.Groups[i].Closed = "only workers that have joined are room"
 	}
-	plan := in.Compute(s)
+	plan := planner.Compute(s, s.Policy)
 	for i := range plan.InfeasibleRequests {
 		left += plan.InfeasibleRequests[i].Count
 	}

@@ -104,7 +104,7 @@ func (k *Keeper) due(p pod, f Facts) bool {
 
 // pods judges the head and all workers, and forgets pods that are gone.
 func (k *Keeper) pods(v observe.View, f Facts) []pod {
-	waiting := waitingFor(v)
+	waits := demandWaits(v)
 	needed, written := make(map[string]time.Time, len(v.Members)), map[string]string{}
 	failed := map[string]bool{}
 	all := make([]pod, 0, len(v.Members)+1)
@@ -132,7 +132,7 @@ func (k *Keeper) pods(v observe.View, f Facts) []pod {
 		judge(h.Pod, h.PodUID, h.Guard, headUrgency(f))
 	}
 	for _, m := range v.Members {
-		judge(m.Pod, m.UID, m.Guard, f.urgencyOf(v, m, waiting))
+		judge(m.Pod, m.UID, m.Guard, f.urgencyOf(v, m, waits))
 	}
 	k.needed, k.written, k.failed = needed, written, failed
 	return all
@@ -147,7 +147,7 @@ func headUrgency(f Facts) urgency {
 }
 
 // urgencyOf is the rule for one worker.
-func (f Facts) urgencyOf(v observe.View, m observe.Member, waiting demand) urgency {
+func (f Facts) urgencyOf(v observe.View, m observe.Member, waits bool) urgency {
 	switch {
 	case m.Terminating || m.Failed || m.NodeGone || !v.Live():
 		return settled // annotations no longer change its fate, or nobody knows what runs in it
@@ -159,7 +159,7 @@ func (f Facts) urgencyOf(v observe.View, m observe.Member, waiting demand) urgen
 		return reservation
 	case m.Joined() && works(m.Node):
 		return working
-	case m.Joined() && waiting.mayRunOn(m.Node):
+	case m.Joined() && waits:
 		return mayWork
 	case m.Node == nil && observe.Placed(m) && v.Now.Sub(lastStep(m.Worker)) < f.JoinTime:
 		return joins
@@ -198,49 +198,9 @@ func lastStep(w *nodepool.Worker) time.Time {
 	return last
 }
 
-// mostShapes bounds the shapes of demand that are compared with each idle node. With more, any node may get work.
-const mostShapes = 32
-
-// demand is what waits in Ray.
-type demand struct {
-	requests []raydemand.Request
-	// any: there may be more than requests says, so every node may get work.
-	any bool
-}
-
-// waitingFor returns the demand that waits, as Ray reports it: what was just placed is part of it.
-func waitingFor(v observe.View) demand {
-	waiting := v.State.Demand
-	d := demand{requests: slices.Clone(waiting.Requests), any: v.State.Truncated}
-	for _, gang := range waiting.Gangs {
-		d.add(gang.Bundles, gang.BundleSelectors)
-		for i, bundles := range gang.Fallbacks {
-			d.add(bundles, gang.SelectorsOf(i))
-		}
-	}
-	d.any = d.any || len(d.requests) > mostShapes
-	return d
-}
-
-func (d *demand) add(bundles []raydemand.Bundle, selectors []raydemand.Selector) {
-	if len(d.requests) > mostShapes {
-		return
-	}
-	for i, bundle := range bundles {
-		request := raydemand.Request{Bundle: bundle, Count: 1}
-		if i < len(selectors) {
-			request.Selectors = selectors[i : i+1]
-		} else if i > 0 && bundle.Equal(bundles[i-1]) {
-			continue
-		}
-		d.requests = append(d.requests, request)
-	}
-}
-
-// mayRunOn reports whether something that waits fits on the node when the node is empty.
-func (d demand) mayRunOn(n *raydemand.Node) bool {
-	return d.any || slices.ContainsFunc(d.requests, func(r raydemand.Request) bool {
-		return n.Total.Fits(r.Bundle) && (len(r.Selectors) == 0 ||
-			slices.ContainsFunc(r.Selectors, func(s raydemand.Selector) bool { return s.Matches(n.Labels) }))
-	})
+// demandWaits reports whether any idle worker may get work at any moment. What waits is not compared with the workers:
+// a guard too many costs a write, and Heliostat itself removes idle workers whether they have one or not.
+func demandWaits(v observe.View) bool {
+	waits := &v.State.Demand
+	return len(waits.Requests)+len(waits.Gangs) > 0 || v.State.Truncated
 }

@@ -79,25 +79,11 @@ func TestTheRule(t *testing.T) {
 		"idle":                              {node: node(raydemand.Idle, 2), oursLastsTo: "-w"},
 		"idle, demand waits":                {node: node(raydemand.Idle, 2), around: waits(1, gpus(2)), bare: "+w"},
 		"idle, demand without resources":    {node: node(raydemand.Idle, 2), around: waits(1, raydemand.Bundle{}), bare: "+w"},
-		"idle, waiting demand is too large": {node: node(raydemand.Idle, 2), around: waits(1, gpus(4)), oursLastsTo: "-w"},
-		"idle, waiting demand wants another node": {node: node(raydemand.Idle, 2), oursLastsTo: "-w",
-			around: func(v *observe.View, _ *Facts) {
-				v.State.Demand.Requests = []raydemand.Request{{Bundle: gpus(1), Count: 1, Selectors: []raydemand.Selector{
-					{{Key: "zone", Op: raydemand.In, Values: []string{"b"}}}}}}
-			}},
 		"idle, a gang waits": {node: node(raydemand.Idle, 2), bare: "+w", around: func(v *observe.View, _ *Facts) {
 			v.State.Demand.Gangs = []raydemand.Gang{{Bundles: []raydemand.Bundle{gpus(9), gpus(1)}}}
 		}},
-		"idle, a fallback of a gang waits": {node: node(raydemand.Idle, 2), bare: "+w", around: func(v *observe.View, _ *Facts) {
-			v.State.Demand.Gangs = []raydemand.Gang{{Bundles: []raydemand.Bundle{gpus(9)}, Fallbacks: [][]raydemand.Bundle{{gpus(1)}}}}
-		}},
 		"idle, Ray's list of demand is cut": {node: node(raydemand.Idle, 2), bare: "+w",
 			around: func(v *observe.View, _ *Facts) { v.State.Truncated = true }},
-		"idle, more shapes wait than are compared": {node: node(raydemand.Idle, 2), bare: "+w", around: func(v *observe.View, _ *Facts) {
-			for range mostShapes + 1 {
-				v.State.Demand.Requests = append(v.State.Demand.Requests, raydemand.Request{Bundle: gpus(9), Count: 1})
-			}
-		}},
 		"idle, Ray's reading is in doubt": {node: node(raydemand.Idle, 2),
 			around: func(_ *observe.View, f *Facts) { f.Trusted = false }},
 		"drained idle": {node: node(raydemand.Draining, 2), ours: "-w", oursLastsTo: "-w",

@@ -50,8 +50,6 @@ type member struct {
 	unmanaged string
 	gives     *giveback.Reservation
 	taken     []giveback.Taking
-	// ahead is when a taking was first read that is dated later than that, by its date.
-	ahead map[time.Time]time.Time
 	// rests: what was taken for it last has served its purpose.
 	rests bool
 	// offers are what it could give back at offeredAt, or noOffer says why it offers nothing.
@@ -109,7 +107,7 @@ func (m *Market) note(o *addon.Cycle) {
 		m.members[v.Cluster.Key] = known
 	}
 	known.rank, known.reclaimable, known.gives = rankOf(o), v.Cluster.Reclaimable, v.Cluster.GiveBack
-	known.taken, known.unmanaged = known.recent(v.Cluster.Reclaimed, v.Now), ""
+	known.taken, known.unmanaged = giveback.Recent(v.Cluster.Reclaimed, v.Now), ""
 	if v.Mode != nodepool.Managed {
 		known.unmanaged = v.Why.Message
 	}
@@ -130,25 +128,6 @@ func (m *Market) unused() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.parts) == 0
-}
-
-// recent returns the takings that count. One that is dated later than now counts from when it was first read: otherwise
-// a clock that was a day ahead would use up the budget for a day.
-func (m *member) recent(takings []giveback.Taking, now time.Time) []giveback.Taking {
-	takings = slices.Clone(takings)
-	before := m.ahead
-	m.ahead = map[time.Time]time.Time{}
-	for i := range takings {
-		t := &takings[i]
-		first, read := before[t.At]
-		if !read && t.At.After(now) {
-			first, read = now, true
-		}
-		if read {
-			m.ahead[t.At], t.At = first, first
-		}
-	}
-	return giveback.Recent(takings, now)
 }
 
 // rest notes that a taker waits for nothing any more: those that hold something down for it end that.
@@ -178,13 +157,12 @@ func (m *Market) heldFor(taker nodepool.ClusterKey) (all []nodepool.ClusterKey) 
 	return all
 }
 
-// over reports whether a taker waits for nothing any more. known is false if this process decides about no such
-// RayCluster, or has not seen it yet.
-func (m *Market) over(taker nodepool.ClusterKey) (over, known bool) {
+// over reports whether a taker is known to wait for nothing any more.
+func (m *Market) over(taker nodepool.ClusterKey) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	each, known := m.members[taker]
-	return known && each.rests, known
+	return known && each.rests
 }
 
 // rankOf returns the rank of a RayCluster as of its last cycle; false if it is gone.

@@ -137,16 +137,15 @@ func TestTheGroupThatLosesLeastGives(t *testing.T) {
 	}
 }
 
-// A taking that is dated later than now, by another clock, counts for an hour from when it is first read.
+// A taking that is dated later than now, by another clock, counts until an hour after its date.
 func TestATakingThatIsDatedLaterCountsAsNow(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	m, given := &member{}, []giveback.Taking{{At: now.Add(-50 * time.Minute), GPUs: 1}, {At: now.Add(24 * time.Hour), GPUs: 8}}
+	given := []giveback.Taking{{At: now.Add(-50 * time.Minute), GPUs: 1}, {At: now.Add(24 * time.Hour), GPUs: 8}}
 	for _, c := range []struct {
 		after time.Duration
 		want  int64
-	}{{0, 9}, {30 * time.Minute, 8}, {59 * time.Minute, 8}, {time.Hour, 0}, {24*time.Hour + time.Minute, 0}} {
-		at := now.Add(c.after)
-		if got := giveback.Taken(m.recent(given, at), at); got != c.want {
+	}{{0, 9}, {30 * time.Minute, 8}, {24 * time.Hour, 8}, {25 * time.Hour, 0}} {
+		if got := giveback.Taken(given, now.Add(c.after)); got != c.want {
 			t.Errorf("after %v, %d GPUs count, want %d", c.after, got, c.want)
 		}
 	}

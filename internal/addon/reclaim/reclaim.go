@@ -173,7 +173,7 @@ func (f *feature) leaving(
 // give ends the reservation when the taker waits for nothing any more, and shows what would be taken.
 func (f *feature) give(ctx context.Context, o *addon.Cycle) {
 	v := &o.View
-	if v.Mode == nodepool.Managed && f.over(ctx, o) && f.loop.MayWrite(v.Cluster.Key) {
+	if v.Mode == nodepool.Managed && f.over(o) && f.loop.MayWrite(v.Cluster.Key) {
 		r := v.Cluster.GiveBack
 		if err := f.market.desk.End(ctx, v.Cluster.Key); err != nil {
 			f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)
@@ -193,31 +193,15 @@ func (f *feature) give(ctx context.Context, o *addon.Cycle) {
 	}
 }
 
-// over reports whether the taker of the reservation waits for nothing any more. If another process decides about it,
-// the reservation holds until pods that got a node since have as many GPUs, or until its own end.
-func (f *feature) over(ctx context.Context, o *addon.Cycle) bool {
+// over reports whether the taker of the reservation waits for nothing any more. If this process does not know, because
+// another shard decides about the taker, the reservation holds until its own end.
+func (f *feature) over(o *addon.Cycle) bool {
 	r := o.View.Cluster.GiveBack
 	if r == nil || r.Taker == "" {
 		return false
 	}
 	namespace, name, _ := strings.Cut(r.Taker, "/")
-	taker := nodepool.ClusterKey{Namespace: namespace, Name: name}
-	if over, known := f.market.over(taker); known {
-		return over
-	}
-	o.LookWithin(lookEvery)
-	cluster, err := f.loop.Cluster(ctx, taker)
-	if err != nil {
-		return false
-	}
-	var gpus raydemand.Amount
-	for i := range cluster.Workers {
-		w := &cluster.Workers[i]
-		if g, known := cluster.Group(w.Group); known && w.Node != "" && !w.ScheduledAt.Before(r.Began()) {
-			gpus += g.Resources[raydemand.GPU]
-		}
-	}
-	return gpus >= raydemand.Whole(r.GPUs)
+	return f.market.over(nodepool.ClusterKey{Namespace: namespace, Name: name})
 }
 
 // take asks for the GPUs, if they may be taken now.
