@@ -91,30 +91,3 @@ func TestPlanListsEveryKeyOfASnapshotWithItsType(t *testing.T) {
 		t.Errorf("keys and types (-source +docs) of %v:\n%s", slices.Sorted(maps.Keys(want)), diff)
 	}
 }
-
-func TestDoctorMapsExistingCodesThatDiffer(t *testing.T) {
-	_, table, _ := strings.Cut(read(t, "docs/reference/doctor.md"), "\n### Codes of plan and serve\n")
-	table, _, _ = strings.Cut(table, "\n## ")
-	findings, doctor, code := findingCodes(t), read(t, "docs/reference/doctor.md"), regexp.MustCompile("`([a-z-]+)`")
-	rows := 0
-	for line := range strings.Lines(table) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
-			continue
-		}
-		rows++
-		for _, of := range code.FindAllStringSubmatch(cells[2], -1) {
-			if !slices.Contains(findings, of[1]) {
-				t.Errorf("no finding has the code %s", of[1])
-			}
-		}
-		for _, of := range code.FindAllStringSubmatch(cells[1], -1) {
-			if !strings.Contains(doctor, `<a id="`+of[1]+`">`) || slices.Contains(findings, of[1]) {
-				t.Errorf("doctor finds no %s, or plan and serve do too", of[1])
-			}
-		}
-	}
-	if rows != 5 {
-		t.Errorf("%d rows, want 5", rows)
-	}
-}

@@ -113,21 +113,3 @@ func TestRunbooksNameExistingCommandsMetricsAndReasons(t *testing.T) {
 		t.Errorf("only %d commands were found", named)
 	}
 }
-
-// The plain manifests serve the API in another way than the chart by default. The runbooks say how to call both.
-func TestRunbooksSayHowToCallThePlainManifests(t *testing.T) {
-	manifest, index := read(t, "deploy/heliostat.yaml"), read(t, "docs/runbooks/README.md")
-	for _, flag := range []string{"--listen=localhost:8090", "--insecure-no-auth"} {
-		if !strings.Contains(manifest, "- "+flag+"\n") {
-			t.Errorf("deploy/heliostat.yaml has no %s any more: docs/runbooks/README.md says how to ask it", flag)
-		}
-	}
-	for _, want := range []string{
-		`api() { curl -s "http://localhost:8090/v1/namespaces/NAMESPACE/rayclusters/NAME/$1"; }`,
-		`api() { curl -sk -H "Authorization: Bearer $token" "https://localhost:8090/v1/namespaces/NAMESPACE/rayclusters/NAME/$1"; }`,
-	} {
-		if !strings.Contains(index, want) {
-			t.Errorf("docs/runbooks/README.md lacks %s", want)
-		}
-	}
-}

@@ -176,8 +176,8 @@ func without(all []map[string]any, name string) []map[string]any {
 	})
 }
 
-// manifest reads objects in YAML.
-func manifest(t *testing.T, text string) []map[string]any {
+// parsed reads objects in YAML.
+func parsed(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	all, _, err := decode.ReadObjects(strings.NewReader(text))
 	if err != nil {
@@ -191,7 +191,7 @@ const ofPod = `{containers: [{name: c, image: i, resources: {limits: {cpu: 2, me
 // A RayCluster under another name is one fault, not one more for a RayCluster that is missing.
 func TestAMisspeltFieldIsNotMissing(t *testing.T) {
 	for kind, spec := range map[string]string{"RayService": "rayClusterSpec", "RayJob": "entrypoint: b, rayClusterConfig"} {
-		all := manifest(t, "{apiVersion: ray.io/v1, kind: "+kind+", metadata: {name: a}, spec: {"+spec+
+		all := parsed(t, "{apiVersion: ray.io/v1, kind: "+kind+", metadata: {name: a}, spec: {"+spec+
 			": {headGroupSpec: {rayStartParams: {num-cpus: '0'}, template: {spec: "+ofPod+"}}}}}")
 		if codes := codesOf(examine(t, all)); !slices.Equal(codes, []string{"field-misspelt"}) {
 			t.Errorf("%s: found %v", kind, codes)
@@ -209,11 +209,11 @@ func TestWhatTheOperatorRefusesNamesItsField(t *testing.T) {
 		"RayCronJob, metadata: {name: a}, spec: {schedule: '* * * * *', jobTemplate: {ttlSecondsAfterFinished: 60, rayClusterSpec: " +
 			cluster + "}}": "spec.jobTemplate.ttlSecondsAfterFinished",
 	} {
-		if f, _ := findingOf(examine(t, manifest(t, "{apiVersion: ray.io/v1, kind: "+spec+"}")), "operator-refuses"); f.Field != field {
+		if f, _ := findingOf(examine(t, parsed(t, "{apiVersion: ray.io/v1, kind: "+spec+"}")), "operator-refuses"); f.Field != field {
 			t.Errorf("%s: %+v, want %s", spec, f, field)
 		}
 	}
-	all := manifest(t, "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: 'a-${ID}'}, spec: {entrypoint: b, rayClusterSpec: "+
+	all := parsed(t, "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: 'a-${ID}'}, spec: {entrypoint: b, rayClusterSpec: "+
 		cluster+"}}")
 	found := examine(t, all)
 	if i := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Code == "operator-refuses" }); i < 0 ||

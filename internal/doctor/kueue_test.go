@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -41,10 +40,7 @@ func TestWhatMakesNewWorkersWaitForTheirGang(t *testing.T) {
 		"a live RayCluster of coscheduling":       {strings.Replace(coscheduling, "  name: llm", "  name: llm\n  uid: u", 1) + operator, "", ""},
 	} {
 		c.manifest = strings.Replace(c.manifest, "volcano.sh/queue-name: q, ray", "volcano.sh/queue-name: q\n    ray", 1)
-		read, _, err := decode.ReadObjects(strings.NewReader(c.manifest))
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := parsed(t, c.manifest)
 		findings := examine(t, read)
 		at := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Code == "gang-floor-moves" })
 		switch {
@@ -100,7 +96,7 @@ func TestAGroupThatKueueHoldsNeedsNoBound(t *testing.T) {
 		{queued, "enableInTreeAutoscaling: true", true},
 		{queued + ", annotations: {kueue.x-k8s.io/elastic-job: 'true'}", "", true},
 	} {
-		codes := codesOf(examine(t, manifest(t, fmt.Sprintf("{apiVersion: ray.io/v1, kind: RayCluster, "+
+		codes := codesOf(examine(t, parsed(t, fmt.Sprintf("{apiVersion: ray.io/v1, kind: RayCluster, "+
 			"metadata: {name: a, %s}, spec: {headGroupSpec: {template: {spec: %s}}, workerGroupSpecs: [{groupName: g, "+
 			"template: {spec: %s}}], %s}}", c.metadata, ofPod, gpu, c.spec))))
 		if slices.Contains(codes, "gpu-group-unbounded") != c.unbounded {

@@ -74,10 +74,7 @@ func TestBadInputNamesDocumentObjectFieldAndValue(t *testing.T) {
 }
 
 func TestNumbersOfManifestsStayWhole(t *testing.T) {
-	objects, _, err := decode.ReadObjects(strings.NewReader("kind: Pod\nmetadata: {name: a, generation: 9007199254740993}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := parsed(t, "kind: Pod\nmetadata: {name: a, generation: 9007199254740993}\n")
 	if got := objects[0]["metadata"].(map[string]any)["generation"]; got != int64(9007199254740993) {
 		t.Errorf("got %v", got)
 	}
@@ -90,10 +87,7 @@ func TestANodeWithoutConditionsCountsAsReady(t *testing.T) {
 		`{"conditions": [{"type": "Ready", "status": "Unknown"}]}`: false,
 		`{"conditions": [{"type": "Ready", "status": "True"}]}`:    true,
 	} {
-		objects, _, err := decode.ReadObjects(strings.NewReader(`{"kind": "Node", "metadata": {"name": "a"}, "status": ` + status + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := parsed(t, `{"kind": "Node", "metadata": {"name": "a"}, "status": `+status+`}`)
 		input, err := doctor.Read(objects, sharing.Reader{}, nil)
 		if err != nil || input.Objects[0].Node.Fit.Ready != want {
 			t.Errorf("%s: %+v, %v", status, input.Objects[0].Node, err)
@@ -103,10 +97,7 @@ func TestANodeWithoutConditionsCountsAsReady(t *testing.T) {
 
 // A RayJob that selects an existing RayCluster has no spec of one.
 func TestARayJobThatSelectsAClusterIsKept(t *testing.T) {
-	objects, _, err := decode.ReadObjects(strings.NewReader("apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {clusterSelector: {ray.io/cluster: llm}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := parsed(t, "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {clusterSelector: {ray.io/cluster: llm}}\n")
 	input, err := doctor.Read(objects, sharing.Reader{}, nil)
 	if err != nil || len(input.Objects) != 1 || input.Objects[0].Cluster != nil {
 		t.Errorf("got %+v, %v", input, err)
@@ -158,10 +149,7 @@ func TestAnUnreadablePodOrCeilingIsReportedAndTheRestIsRead(t *testing.T) {
 		"an autoscaler's words": {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: cluster-autoscaler-status, namespace: kube-system}\ndata: {status: 'nodeGroups: 7'}\n", "not the YAML of release 1.30"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, _, err := decode.ReadObjects(strings.NewReader(c.text + "---\n" + pod))
-			if err != nil {
-				t.Fatal(err)
-			}
+			objects := parsed(t, c.text+"---\n"+pod)
 			input, err := doctor.Read(objects, sharing.Reader{}, nil)
 			if err != nil || len(input.Objects) != 2 || len(input.Objects[1].Unreadable) != 0 {
 				t.Fatalf("%v, %+v", err, input.Objects)

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/doctor"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
 // policied returns the RayCluster of a manifest with an annotation, and further objects.
@@ -18,10 +17,7 @@ func policied(t *testing.T, annotation string, more string) []map[string]any {
 	if annotation != "" {
 		all[0]["metadata"].(map[string]any)["annotations"] = map[string]any{"heliostat.dev/capacity-policy": annotation}
 	}
-	others, _, err := decode.ReadObjects(strings.NewReader(more))
-	if err != nil {
-		t.Fatal(err)
-	}
+	others := parsed(t, more)
 	return append(all, others...)
 }
 

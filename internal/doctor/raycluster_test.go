@@ -59,10 +59,7 @@ spec:
 		"placement_group_bundles: [{CPU: 1}, {GPU: 2}], placement_group_strategy: SPREAD":              absent,
 		"placement_group_bundles: [{CPU: 1}, {CPU: 1, GPU: 1}], placement_group_strategy: STRICT_PACK": "",
 	} {
-		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(service, deployment)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := parsed(t, fmt.Sprintf(service, deployment))
 		codes := codesOf(examine(t, objects))
 		if len(codes) == 0 || codes[0] == "accelerator-uncounted" {
 			codes = []string{""}
@@ -114,10 +111,7 @@ func TestLimitRangesRefuseContainers(t *testing.T) {
 		{"limits: {cpu: 2}", "max: {cpu: 2}}, {type: Pod, max: {cpu: 2500m}", false},
 		{"requests: {cpu: 2}", "defaultRequest: {cpu: 1}}, {type: Pod, max: {cpu: 3}", false}, // the autoscaler has a limit
 	} {
-		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, c.resources, c.limits)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := parsed(t, fmt.Sprintf(manifest, c.resources, c.limits))
 		if got := slices.Contains(codesOf(examine(t, objects)), "limit-range-refuses"); got != c.found {
 			t.Errorf("%s with %s: found %v", c.resources, c.limits, got)
 		}
@@ -138,10 +132,7 @@ func TestALimitRangeThatRefusesTheInitContainerOfWorkersIsFound(t *testing.T) {
 		workers, least string
 		found          int
 	}{{workers, "512Mi", 1}, {workers, "256Mi", 0}, {"", "512Mi", 0}, {workers + off, "512Mi", 0}} {
-		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, strings.TrimSuffix(c.workers, off), c.least) + "---\n" + strings.TrimPrefix(c.workers, workers)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := parsed(t, fmt.Sprintf(manifest, strings.TrimSuffix(c.workers, off), c.least)+"---\n"+strings.TrimPrefix(c.workers, workers))
 		found := 0
 		for _, f := range examine(t, objects) {
 			if f.Code == "limit-range-refuses" {
@@ -211,10 +202,7 @@ func TestAQuotaRefusesPodsThatDoNotStateWhatItBounds(t *testing.T) {
 		{limited, requests, "pods: 5", nothing, ""},
 		{limited, requests, "requests.nvidia.com/gpu: 1", nothing, "info 4, and ResourceQuota q has 1 for requests.nvidia.com/gpu"},
 	} {
-		objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, c.sidecar, c.pod, c.hard, c.limits)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := parsed(t, fmt.Sprintf(manifest, c.sidecar, c.pod, c.hard, c.limits))
 		var found []string
 		for _, f := range examine(t, objects) {
 			if f.Code == "quota-exceeded" {
@@ -243,10 +231,7 @@ func TestLimitsOfANamespaceThatCannotBeReadAreFoundAndNotExamined(t *testing.T) 
 		`{kind: LimitRange, spec: {limits: [{type: example.com/a, max: {cpu: 1}}]}}`:    "",
 		`{kind: ResourceQuota, spec: {hard: {cpu: 2}}}`:                                 "",
 	} {
-		objects, _, err := decode.ReadObjects(strings.NewReader(strings.Replace(limits, "{kind", "{apiVersion: v1, metadata: {name: l, namespace: ns}, kind", 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := parsed(t, strings.Replace(limits, "{kind", "{apiVersion: v1, metadata: {name: l, namespace: ns}, kind", 1))
 		read, found := input(t, objects), ""
 		for _, f := range doctor.Examine(read) {
 			found += f.Seen

@@ -90,11 +90,7 @@ func TestARealAPIServerTakesEveryObjectOfEveryInstall(t *testing.T) {
 	}
 	d, kinds := newDryRun(t), map[string]bool{}
 	for name, text := range installs {
-		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "strict"}, valuesOf(t, text))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
+		manifests, _ := render(t, Release{Name: "heliostat", Namespace: "strict"}, text)
 		for _, m := range manifests {
 			object, err := d.apply(t.Context(), m.Text)
 			if err != nil {
@@ -112,22 +108,6 @@ func TestARealAPIServerTakesEveryObjectOfEveryInstall(t *testing.T) {
 		"PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PrometheusRule", "Certificate", "Issuer", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		if !kinds[kind] {
 			t.Errorf("no install has a %s", kind)
-		}
-	}
-}
-
-func TestARealAPIServerTakesThePlainManifests(t *testing.T) {
-	namespace(t, "heliostat", nil)
-	d := newDryRun(t)
-	for _, file := range plain {
-		text, err := file.render(loaded(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, document := range strings.Split(text, "\n---\n") {
-			if object, err := d.apply(t.Context(), document); err != nil {
-				t.Errorf("%s: %s: %v", file.name, object.GetKind(), err)
-			}
 		}
 	}
 }

@@ -145,35 +145,17 @@ func exactly(t *testing.T, namespace, account string, spared map[right]excuse, o
 	t.Logf("%s/%s: %d rights granted, %d of them used", namespace, account, len(has), len(has)-len(spared))
 }
 
-// remains lists the objects of a release.
-func (r *release) remains() []string {
-	var found []string
-	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + r.name}
-	client := lab.Client()
-	add := func(kind string, list []metav1.ObjectMeta, err error) {
+// remains lists the roles and bindings of a release.
+func (r *release) remains() (found []string) {
+	for _, resource := range []string{"clusterroles", "clusterrolebindings", "roles", "rolebindings"} {
+		list, err := lab.Dynamic().Resource(rbacv1.SchemeGroupVersion.WithResource(resource)).List(context.Background(),
+			metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + r.name})
 		if err != nil {
-			r.Error(err)
+			r.Fatal(err)
 		}
-		for _, object := range list {
-			found = append(found, kind+" "+object.Name)
+		for _, object := range list.Items {
+			found = append(found, object.GetKind()+" "+object.GetName())
 		}
 	}
-	ctx := context.Background()
-	clusterRoles, err := client.RbacV1().ClusterRoles().List(ctx, options)
-	add("ClusterRole", metas(clusterRoles.Items, func(o rbacv1.ClusterRole) metav1.ObjectMeta { return o.ObjectMeta }), err)
-	clusterBindings, err := client.RbacV1().ClusterRoleBindings().List(ctx, options)
-	add("ClusterRoleBinding", metas(clusterBindings.Items, func(o rbacv1.ClusterRoleBinding) metav1.ObjectMeta { return o.ObjectMeta }), err)
-	roles, err := client.RbacV1().Roles("").List(ctx, options)
-	add("Role", metas(roles.Items, func(o rbacv1.Role) metav1.ObjectMeta { return o.ObjectMeta }), err)
-	bindings, err := client.RbacV1().RoleBindings("").List(ctx, options)
-	add("RoleBinding", metas(bindings.Items, func(o rbacv1.RoleBinding) metav1.ObjectMeta { return o.ObjectMeta }), err)
 	return found
-}
-
-func metas[T any](items []T, of func(T) metav1.ObjectMeta) []metav1.ObjectMeta {
-	var all []metav1.ObjectMeta
-	for _, item := range items {
-		all = append(all, of(item))
-	}
-	return all
 }

@@ -38,6 +38,19 @@ func valuesOf(t *testing.T, text string) Values {
 	return values
 }
 
+// home is the release of most tests.
+var home = Release{Name: "heliostat", Namespace: "heliostat"}
+
+// render renders the chart for a release with values as a user writes them.
+func render(t *testing.T, release Release, values string) (manifests []Manifest, notes string) {
+	t.Helper()
+	manifests, notes, err := Render(loaded(t), release, valuesOf(t, values))
+	if err != nil {
+		t.Fatalf("%s: %v", values, err)
+	}
+	return manifests, notes
+}
+
 // installs are the most different ways to install the chart.
 var installs = map[string]string{
 	"as it comes": ``,
@@ -139,7 +152,7 @@ networkPolicy: {enabled: true, egress: {enabled: true}}
 
 // TestNotesSayHowToReachThisInstall checks the commands that depend on values: which Leases there are, and the Service.
 func TestNotesSayHowToReachThisInstall(t *testing.T) {
-	elsewhere, home := Release{Name: "sun", Namespace: "space"}, Release{Name: "heliostat", Namespace: "heliostat"}
+	elsewhere := Release{Name: "sun", Namespace: "space"}
 	for _, c := range []struct {
 		release      Release
 		values       string
@@ -150,20 +163,16 @@ func TestNotesSayHowToReachThisInstall(t *testing.T) {
 		{elsewhere, `api: {port: 8443}`, " --service space/https:sun-heliostat:8443\n", ""},
 		{home, `{replicas: 1, api: {exposure: loopback}}`, "port-forward deployment/heliostat 8090\n", "--token-file"},
 	} {
-		_, notes, err := Render(loaded(t), c.release, valuesOf(t, c.values))
-		if err != nil || !strings.Contains(notes, c.want) || c.unlike != "" && strings.Contains(notes, c.unlike) {
-			t.Errorf("%s: got %v, want %q and not %q in\n%s", c.values, err, c.want, c.unlike, notes)
+		_, notes := render(t, c.release, c.values)
+		if !strings.Contains(notes, c.want) || c.unlike != "" && strings.Contains(notes, c.unlike) {
+			t.Errorf("%s: want %q and not %q in\n%s", c.values, c.want, c.unlike, notes)
 		}
 	}
 }
 
 // TestAlertsLeadToTheRunbooksOfTheInstall checks that a value replaces the address of all runbooks.
 func TestAlertsLeadToTheRunbooksOfTheInstall(t *testing.T) {
-	values := valuesOf(t, `metrics: {prometheusRule: {enabled: true, runbookURL: "https://wiki.corp/ray"}}`)
-	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifests, _ := render(t, home, `metrics: {prometheusRule: {enabled: true, runbookURL: "https://wiki.corp/ray"}}`)
 	links := 0
 	for _, m := range of(manifests, "prometheusrule.yaml") {
 		for line := range strings.Lines(m.Text) {
@@ -223,7 +232,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"an address of runbooks that is none", `metrics: {prometheusRule: {runbookURL: runbooks}}`, "runbookURL"},
 		{"a Secret that has no name", `api: {tls: {source: existingSecret}}`, "existingSecret"},
 	} {
-		_, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, c.values))
+		_, _, err := Render(loaded(t), home, valuesOf(t, c.values))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.says)
 		}
@@ -239,22 +248,7 @@ func TestPodsOfAllNamespacesAreOnlyReadWhereTheyMayBe(t *testing.T) {
 		`{singleNamespaceInstall: true, allPodsRbacEnable: true}`:                                 true,
 		`{singleNamespaceInstall: true, allPodsRbacEnable: true, clusterScopedRbacEnable: false}`: false,
 	} {
-		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rights := map[right]bool{}
-		for _, m := range manifests {
-			for document := range strings.SplitSeq(m.Text, "\n---\n") {
-				role := rbacv1.ClusterRole{}
-				if err := yaml.Unmarshal([]byte(document), &role); err != nil {
-					t.Fatal(err)
-				}
-				if role.Kind == "ClusterRole" {
-					expand(rights, role.Rules, "")
-				}
-			}
-		}
+		rights := rightsOf(t, values, "ClusterRole")
 		for _, resource := range []string{"pods", "resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io",
 			"deviceclasses.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"} {
 			if rights[right{"list", resource, ""}] != want || rights[right{"watch", resource, ""}] != want {
@@ -264,13 +258,10 @@ func TestPodsOfAllNamespacesAreOnlyReadWhereTheyMayBe(t *testing.T) {
 	}
 }
 
-// rightsOf returns what the roles of an install grant.
-func rightsOf(t *testing.T, values string) map[right]bool {
+// rightsOf returns what the roles of an install grant, those of a kind or of both.
+func rightsOf(t *testing.T, values, kind string) map[right]bool {
 	t.Helper()
-	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifests, _ := render(t, home, values)
 	rights := map[right]bool{}
 	for _, m := range of(manifests, "rbac.yaml") {
 		for document := range strings.SplitSeq(m.Text, "\n---\n") {
@@ -278,7 +269,9 @@ func rightsOf(t *testing.T, values string) map[right]bool {
 			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 				t.Fatal(err)
 			}
-			expand(rights, role.Rules, "")
+			if kind == "" || role.Kind == kind {
+				expand(rights, role.Rules, "")
+			}
 		}
 	}
 	return rights
@@ -304,7 +297,7 @@ func TestRightsAndFlagsFollowTheirValue(t *testing.T) {
 			`{}`: false, `{singleNamespaceInstall: true}`: false, `{protectBusy: true}`: c.value == "protectBusy",
 			`{` + c.value + `: true}`: true, `{singleNamespaceInstall: true, ` + c.value + `: true}`: true,
 		} {
-			rights := rightsOf(t, values)
+			rights := rightsOf(t, values, "")
 			for _, needed := range c.needs {
 				if rights[needed] != on {
 					t.Errorf("%s: grants %v: %t, want %t", values, needed, !on, on)
@@ -332,7 +325,8 @@ func TestRightsAndFlagsFollowTheirValue(t *testing.T) {
 // them in any other way, because that would win and leave ports, volumes and rights unchanged.
 func TestSettingsThatOtherValuesMakeAreRefused(t *testing.T) {
 	for name, text := range installs {
-		for _, flag := range flagsOf(t, text) {
+		for _, arg := range deploymentOf(t, text).Spec.Template.Spec.Containers[0].Args[1:] {
+			flag, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 			if slices.Contains([]string{"max-in-flight", "kube-api-qps", "node-autoscaler"}, flag) {
 				continue // extra settings of the install itself
 			}
@@ -343,32 +337,12 @@ func TestSettingsThatOtherValuesMakeAreRefused(t *testing.T) {
 				"extraArgs: --" + flag + ": overrides":   {"extraArgs": []any{"--" + flag}},
 				"env: " + variable + ": overrides":       {"env": []any{Values{"name": "GOGC", "value": "70"}, Values{"name": variable, "value": "x"}}},
 			} {
-				if _, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, values); err == nil || !strings.Contains(err.Error(), says) {
+				if _, _, err := Render(loaded(t), home, values); err == nil || !strings.Contains(err.Error(), says) {
 					t.Errorf("%s: got %v, want an error with %q", name, err, says)
 				}
 			}
 		}
 	}
-}
-
-// flagsOf returns the names of the flags that an install passes to `serve`.
-func flagsOf(t *testing.T, values string) (names []string) {
-	t.Helper()
-	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range of(manifests, "deployment.yaml") {
-		var deployment appsv1.Deployment
-		if err := yaml.Unmarshal([]byte(m.Text), &deployment); err != nil {
-			t.Fatal(err)
-		}
-		for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args[1:] {
-			name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // TestSettingsThatNoOtherValueMakesAreTaken checks that users may set environment variables of other programs, and any
@@ -378,40 +352,14 @@ func TestSettingsThatNoOtherValueMakesAreTaken(t *testing.T) {
 		`config: {max-in-flight: 200}`, `config: {read-only: true}`, `extraArgs: ["--max-in-flight=200", "--pprof-bind-address=localhost:6060"]`,
 		`env: [{name: HELIOSTAT_MAX_IN_FLIGHT, value: "200"}, {name: MODE, value: x}, {name: POOLS, value: x}]`,
 	} {
-		if _, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values)); err != nil {
-			t.Errorf("%s: %v", values, err)
-		}
-	}
-}
-
-func TestEachPodIsAShardIfTheyAreEnabled(t *testing.T) {
-	for values, want := range map[string][2]bool{
-		`{}`: {true, false}, `{replicas: 5, shardsEnabled: true}`: {false, true},
-	} {
-		args := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Args
-		if got := [2]bool{slices.Contains(args, "--leader-elect"), slices.Contains(args, "--shards")}; got != want {
-			t.Errorf("%s: leader election and shards are %v, want %v", values, got, want)
-		}
-		manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lists := slices.ContainsFunc(of(manifests, "rbac.yaml"), func(m Manifest) bool {
-			return strings.Contains(m.Text, "verbs: [get, list, update, patch, delete]")
-		})
-		if lists != want[1] {
-			t.Errorf("%s: the right to list Leases is %v, want %v", values, lists, want[1])
-		}
+		render(t, home, values)
 	}
 }
 
 // deploymentOf returns the Deployment that the chart renders with the given values.
 func deploymentOf(t *testing.T, values string) appsv1.Deployment {
 	t.Helper()
-	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: "heliostat"}, valuesOf(t, values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifests, _ := render(t, home, values)
 	var deployment appsv1.Deployment
 	for _, m := range of(manifests, "deployment.yaml") {
 		if err := yaml.UnmarshalStrict([]byte(m.Text), &deployment); err != nil {
@@ -421,36 +369,33 @@ func deploymentOf(t *testing.T, values string) appsv1.Deployment {
 	return deployment
 }
 
-func TestWithoutLeaderElectionTheOldPodEndsBeforeTheNewOneBegins(t *testing.T) {
+// Without leader election the old pod ends before the new one begins. A pod that Services lead to goes on for 3 s, until
+// they have forgotten it.
+func TestTheDeploymentFollowsItsValues(t *testing.T) {
 	for values, want := range map[string]string{
-		`{replicas: 1, leaderElectionEnabled: false}`: "Recreate", `{}`: "RollingUpdate",
+		`{}`:                                 "RollingUpdate, leader election true, shards false, may list Leases false, goes on for 3 s",
+		`{replicas: 5, shardsEnabled: true}`: "RollingUpdate, leader election false, shards true, may list Leases true, goes on for 3 s",
+		`{replicas: 1, leaderElectionEnabled: false}`: "Recreate, leader election false, shards false, may list Leases false, goes on for 3 s",
+		`{api: {exposure: loopback}}`:                 "RollingUpdate, leader election true, shards false, may list Leases false, goes on for 0 s",
+		`{api: {exposure: none}}`:                     "RollingUpdate, leader election true, shards false, may list Leases false, goes on for 0 s",
 	} {
-		if got := string(deploymentOf(t, values).Spec.Strategy.Type); got != want {
-			t.Errorf("%s: the strategy is %q, want %s", values, got, want)
+		spec := deploymentOf(t, values).Spec
+		container, pause := spec.Template.Spec.Containers[0], int64(0)
+		if container.Lifecycle != nil {
+			pause = container.Lifecycle.PreStop.Sleep.Seconds
 		}
-	}
-}
-
-func TestAPodThatServicesLeadToGoesOnUntilTheyHaveForgottenIt(t *testing.T) {
-	for values, want := range map[string]int64{
-		`{}`: 3, `{api: {exposure: loopback}}`: 0, `{api: {exposure: none}}`: 0,
-	} {
-		var got int64
-		if l := deploymentOf(t, values).Spec.Template.Spec.Containers[0].Lifecycle; l != nil {
-			got = l.PreStop.Sleep.Seconds
-		}
+		got := fmt.Sprintf("%s, leader election %t, shards %t, may list Leases %t, goes on for %d s", spec.Strategy.Type,
+			slices.Contains(container.Args, "--leader-elect"), slices.Contains(container.Args, "--shards"),
+			rightsOf(t, values, "Role")[right{"list", "leases.coordination.k8s.io", ""}], pause)
 		if got != want {
-			t.Errorf("%s: it goes on for %d s, want %d", values, got, want)
+			t.Errorf("%s: %s, want %s", values, got, want)
 		}
 	}
 }
 
 func TestNamesThatYAMLReadsAsSomethingElseStayNames(t *testing.T) {
 	for _, name := range []string{"n", "on", "no", "123", "1e3", "null"} {
-		manifests, _, err := Render(loaded(t), Release{Name: name, Namespace: name}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		manifests, _ := render(t, Release{Name: name, Namespace: name}, "")
 		for _, m := range manifests {
 			var object metav1.PartialObjectMetadata
 			if err := yaml.Unmarshal([]byte(m.Text), &object); err != nil {
@@ -501,12 +446,7 @@ func TestWhatIsMadeFromTheChartIsUpToDate(t *testing.T) {
 
 func TestNotesNameWhatIsInstalled(t *testing.T) {
 	for name, text := range installs {
-		values := valuesOf(t, text)
-		_, notes, err := Render(loaded(t), Release{Name: "sun", Namespace: "space"}, values)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
+		_, notes := render(t, Release{Name: "sun", Namespace: "space"}, text)
 		for line := range strings.Lines(notes) {
 			if strings.Contains(line, "heliostat.dev/mode=") && !strings.Contains(line, "--overwrite") {
 				t.Errorf("%s: where the annotation is set already, this fails: %s", name, line)
