@@ -115,7 +115,6 @@ func spared(namespace string) map[right]excuse {
 		{"list", "resourcerequests.heliostat.dev", namespace}: lists,
 		{"list", "resourcequotas", namespace}:                 lists,
 		{"list", "limitranges", namespace}:                    lists,
-		{"list", "namespaces", ""}:                            lists,
 		{"get", "rayjobs.ray.io", namespace}:                  {why: "owners are read by RayClusters that have one, see test/neighbours"},
 		{"get", "rayservices.ray.io", namespace}:              {why: "owners are read by RayClusters that have one, see test/neighbours"},
 		{"list", "workloads.kueue.x-k8s.io", namespace}:       kueue,
@@ -136,6 +135,7 @@ func spared(namespace string) map[right]excuse {
 		rights[right{"list", "events", "default"}] = lists
 		return rights
 	}
+	rights[right{"list", "namespaces", ""}] = lists
 	for _, resource := range []string{
 		"resourceslices", "resourceclaims", "deviceclasses", "resourceclaimtemplates",
 	} {

@@ -373,20 +373,20 @@ func deploymentOf(t *testing.T, values string) appsv1.Deployment {
 // they have forgotten it.
 func TestTheDeploymentFollowsItsValues(t *testing.T) {
 	for values, want := range map[string]string{
-		`{}`:                                 "RollingUpdate, leader election true, shards false, may list Leases false, goes on for 3 s",
-		`{replicas: 5, shardsEnabled: true}`: "RollingUpdate, leader election false, shards true, may list Leases true, goes on for 3 s",
-		`{replicas: 1, leaderElectionEnabled: false}`: "Recreate, leader election false, shards false, may list Leases false, goes on for 3 s",
-		`{api: {exposure: loopback}}`:                 "RollingUpdate, leader election true, shards false, may list Leases false, goes on for 0 s",
-		`{api: {exposure: none}}`:                     "RollingUpdate, leader election true, shards false, may list Leases false, goes on for 0 s",
+		`{}`:                                 "RollingUpdate, leader election true, shards false, may patch Leases false, goes on for 3 s",
+		`{replicas: 5, shardsEnabled: true}`: "RollingUpdate, leader election false, shards true, may patch Leases true, goes on for 3 s",
+		`{replicas: 1, leaderElectionEnabled: false}`: "Recreate, leader election false, shards false, may patch Leases false, goes on for 3 s",
+		`{api: {exposure: loopback}}`:                 "RollingUpdate, leader election true, shards false, may patch Leases false, goes on for 0 s",
+		`{api: {exposure: none}}`:                     "RollingUpdate, leader election true, shards false, may patch Leases false, goes on for 0 s",
 	} {
 		spec := deploymentOf(t, values).Spec
 		container, pause := spec.Template.Spec.Containers[0], int64(0)
 		if container.Lifecycle != nil {
 			pause = container.Lifecycle.PreStop.Sleep.Seconds
 		}
-		got := fmt.Sprintf("%s, leader election %t, shards %t, may list Leases %t, goes on for %d s", spec.Strategy.Type,
+		got := fmt.Sprintf("%s, leader election %t, shards %t, may patch Leases %t, goes on for %d s", spec.Strategy.Type,
 			slices.Contains(container.Args, "--leader-elect"), slices.Contains(container.Args, "--shards"),
-			rightsOf(t, values, "Role")[right{"list", "leases.coordination.k8s.io", ""}], pause)
+			rightsOf(t, values, "Role")[right{"patch", "leases.coordination.k8s.io", ""}], pause)
 		if got != want {
 			t.Errorf("%s: %s, want %s", values, got, want)
 		}

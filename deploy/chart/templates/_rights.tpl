@@ -69,7 +69,7 @@
 {{- end }}
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: [get, list, watch] # optional; get with --namespaces
+  verbs: {{ .Values.singleNamespaceInstall | ternary "[get]" "[get, list, watch]" }} # optional
 {{- if or (not .Values.singleNamespaceInstall) .Values.allPodsRbacEnable }}
 - apiGroups: [resource.k8s.io]
   resources: [resourceslices, resourceclaims, deviceclasses, resourceclaimtemplates]
