@@ -79,7 +79,6 @@ var floors = []struct{ packages, see string }{
 		"internal/snapshotfile/manifests internal/telemetry pkg/gpuinfo/nvml " + kube},
 
 	// What is for tests. A judge shares no code with what it judges.
-	{"internal/planner/plannertest", values + " internal/planner/... internal/snapshotfile"},
 	{"test/simray", "api/proto/... pkg/raydemand"}, // a client that shares code with it cannot find its mistakes
 	{"test/simray/certs", ""},
 	{"test/simray/conformance", "api/proto/... test/simray test/simray/certs pkg/raydemand pkg/raydemand/gcs"},
@@ -96,10 +95,10 @@ var floors = []struct{ packages, see string }{
 // rules are about what the floors leave open. Packages of the standard library and of this module count where they are
 // imported directly: fmt itself depends on os. Others count wherever they are below; "others" are all of them.
 var rules = []struct{ of, except, never, because string }{
-	{deciders + " internal/doctor", kube + " internal/planner/plannertest",
+	{deciders + " internal/doctor", kube + "",
 		"context net/... os/... syscall log/... math/rand/... crypto/rand unsafe",
 		"equal input gives equal output, anywhere"},
-	{deciders + " " + loop, kube + " pkg/nodepool/capacity/policytext internal/controller internal/planner/plannertest",
+	{deciders + " " + loop, kube + " pkg/nodepool/capacity/policytext internal/controller",
 		"others", "adapters know Kubernetes and Ray"},
 	{loop, "internal/controller internal/addon/...",
 		"context log/... math/rand/... net/... os/...", "the loop makes the calls and logs what they return"},
@@ -127,7 +126,7 @@ var rules = []struct{ of, except, never, because string }{
 	{"test/simray/... pkg/raydemand/...", "", "k8s.io/...", "a Ray head knows nothing of Kubernetes"},
 	{"internal/telemetry", "", "k8s.io/client-go/...", "telemetry reports; it observes nothing itself"},
 	{"internal/cli/printer", "", "net/http", "package cli finds and calls servers"},
-	{"cmd/... internal/... pkg/...", "internal/planner/plannertest", "testing/...", "a program has no test flags"},
+	{"cmd/... internal/... pkg/...", "", "testing/...", "a program has no test flags"},
 
 	{"test/chaos/verdict test/shards/terms", "", "others", "a judge knows nothing of how facts are read"},
 	{"test/shards/fleet", "", "test/shards/terms", "the fleet is there for any number of writers"},

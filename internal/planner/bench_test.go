@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -40,7 +39,7 @@ func gangsOf(count, size int) []raydemand.Gang {
 	for i := range gangs {
 		gangs[i] = raydemand.Gang{ID: fmt.Sprintf("%036x", i), Strategy: strategies[i%4]}
 		for range size {
-			gangs[i].Bundles = append(gangs[i].Bundles, plannertest.Bundle(2, 1, 0))
+			gangs[i].Bundles = append(gangs[i].Bundles, bundleOf(2, 1, 0))
 		}
 	}
 	return gangs
@@ -68,7 +67,7 @@ func cpuTime() time.Duration {
 }
 
 func BenchmarkCompute(b *testing.B) {
-	identical := []raydemand.Request{{Bundle: plannertest.Bundle(1, 1, 0), Count: 10_000}}
+	identical := []raydemand.Request{{Bundle: bundleOf(1, 1, 0), Count: 10_000}}
 	parts := []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": 4000}, Count: 10_000}, {Bundle: raydemand.Bundle{"GPU": 6000}, Count: 5000}}
 	for _, c := range []struct {
 		name          string
@@ -76,13 +75,13 @@ func BenchmarkCompute(b *testing.B) {
 		ask           raydemand.Demand
 	}{
 		{"10000 identical bundles, 10000 half-full nodes", 20, 10_000, raydemand.Demand{Requests: identical}},
-		{"200 shapes × 50 and 20 gangs, 10000 half-full nodes", 20, 10_000, raydemand.Demand{Requests: plannertest.RandomShapes(200, 50), Gangs: gangsOf(20, 4)}},
+		{"200 shapes × 50 and 20 gangs, 10000 half-full nodes", 20, 10_000, raydemand.Demand{Requests: randomShapes(200, 50), Gangs: gangsOf(20, 4)}},
 		{"10000 different gangs of 2, 200 half-full nodes", 20, 200, raydemand.Demand{Gangs: differentGangs(10_000)}},
 		{"15000 parts of cards, 1000 half-full nodes", 20, 1000, raydemand.Demand{Requests: parts}},
 		{"no demand, 1000 half-full nodes", 20, 1000, raydemand.Demand{}},
-		{"1000 shapes × 10, 100 groups", 100, 0, raydemand.Demand{Requests: plannertest.RandomShapes(1000, 10)}},
+		{"1000 shapes × 10, 100 groups", 100, 0, raydemand.Demand{Requests: randomShapes(1000, 10)}},
 	} {
-		s := halfFull(plannertest.Fleet(int64(c.groups)), c.nodes)
+		s := halfFull(fleetOf(int64(c.groups)), c.nodes)
 		s.LaunchConfigCheckDisabled, s.Demand = true, c.ask
 		b.Run(c.name, func(b *testing.B) { benchmarkPlan(b, s) })
 	}
@@ -107,7 +106,7 @@ func onBusyNodes(demand int64) Snapshot {
 		names = append(names, g.Name)
 		s.Groups = append(s.Groups, g)
 		s.Requests = append(s.Requests, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: demand,
-			Selectors: []raydemand.Selector{plannertest.Parse("kind", fmt.Sprint(i))}})
+			Selectors: []raydemand.Selector{selectorOf("kind", fmt.Sprint(i))}})
 	}
 	for i := range 1000 {
 		place := landing.Place{Pool: "p", Node: fmt.Sprintf("n%04d", i), Nodes: ptr(int64(1)), Accepts: names, Free: landing.Quantities{
@@ -141,10 +140,10 @@ func BenchmarkKinds(b *testing.B) {
 		name     string
 		snapshot Snapshot
 	}{
-		{"20 groups", plannertest.Fleet(20)},
-		{"20 groups, 1000 half-full nodes", halfFull(plannertest.Fleet(20), 1000)},
-		{"20 groups, 10000 half-full nodes", halfFull(plannertest.Fleet(20), 10_000)},
-		{"100 groups", plannertest.Fleet(100)},
+		{"20 groups", fleetOf(20)},
+		{"20 groups, 1000 half-full nodes", halfFull(fleetOf(20), 1000)},
+		{"20 groups, 10000 half-full nodes", halfFull(fleetOf(20), 10_000)},
+		{"100 groups", fleetOf(100)},
 	} {
 		c.snapshot.LaunchConfigCheckDisabled = true
 		kinds := ofEachKind(c.snapshot, manyShapes(20_000))
@@ -162,7 +161,7 @@ func BenchmarkLargeGangs(b *testing.B) {
 		bundles int
 		equal   bool
 	}{{2, false}, {8, false}, {20, false}, {200, false}, {200, true}} {
-		s := plannertest.Fleet(20)
+		s := fleetOf(20)
 		s.LaunchConfigCheckDisabled = true
 		for g := range 499 {
 			gang := raydemand.Gang{ID: fmt.Sprintf("g%05d", g), Strategy: raydemand.Pack}
@@ -181,7 +180,7 @@ func BenchmarkLargeGangs(b *testing.B) {
 
 // BenchmarkTurns plans 20,000 requests that all differ in turns. The last plan finds nothing left.
 func BenchmarkTurns(b *testing.B) {
-	s := plannertest.Fleet(20)
+	s := fleetOf(20)
 	s.LaunchConfigCheckDisabled = true
 	s.Requests = manyShapes(20_000)
 	for b.Loop() {

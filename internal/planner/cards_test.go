@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -33,7 +32,7 @@ func TestWhatIsFreeOnCardsIsPresumed(t *testing.T) {
 				if count == 0 {
 					continue
 				}
-				s := plannertest.Read(t, fmt.Sprintf(`{"groups": [{"name": "a", "resources": {"GPU": %s}, "maxReplicas": 9}],
+				s := readText(t, fmt.Sprintf(`{"groups": [{"name": "a", "resources": {"GPU": %s}, "maxReplicas": 9}],
 					"nodes": [{"pod": "p", "group": "a", "state": "RUNNING", "total": {"GPU": %s}, "available": {"GPU": %s}}],
 					"pendingRequests": [{"resources": {"GPU": %s}, "count": %d}]}`, c.total, c.total, c.free, c.ask, count))
 				if got := Compute(s, Policy{}).Launch["a"]; got != extra*c.want {

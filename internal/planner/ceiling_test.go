@@ -6,7 +6,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -26,7 +25,7 @@ func gpuRequests(gpus, count int64) raydemand.Demand {
 func TestNoPlanGoesBeyondThePools(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		for i := range s.Groups {
 			for _, name := range names[:rapid.IntRange(0, 2).Draw(t, "pools")] {
 				most := rapid.Int64Range(0, 6).Draw(t, "most")
@@ -98,7 +97,7 @@ func mostCurrent(groups []occupant, free map[string]int64) int {
 
 func TestPoolsWithoutEndChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		bare := Compute(s, Policy{})
 		for i := range s.Groups {
 			s.Groups[i].Pools = []GroupPool{{Name: "a", MaxPods: ptr(int64(1 << 30))}, {Name: "b"}}

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -15,7 +14,7 @@ import (
 // rayCluster has one group of 4-core workers.
 func rayCluster(replicas, least, most int) nodepool.Cluster {
 	return nodepool.Cluster{IdleTimeout: time.Minute, Groups: []nodepool.WorkerGroup{
-		{Name: "cpu", Resources: plannertest.Bundle(4, 0, 0), Replicas: replicas, Min: least, Max: most, NumOfHosts: 1},
+		{Name: "cpu", Resources: bundleOf(4, 0, 0), Replicas: replicas, Min: least, Max: most, NumOfHosts: 1},
 	}}
 }
 
@@ -30,7 +29,7 @@ func TestAGatedGroupTakesNoLaunchesButThoseOfItsMinimum(t *testing.T) {
 	cluster := rayCluster(1, 3, 5)
 	cluster.Groups[0].ScaleGates = []string{"kueue.k8s.io/quota-exceeded"}
 	s := SnapshotOf(cluster)
-	s.Requests = []raydemand.Request{{Bundle: plannertest.Bundle(4, 0, 0), Count: 9}}
+	s.Requests = []raydemand.Request{{Bundle: bundleOf(4, 0, 0), Count: 9}}
 	plan := Compute(s, Policy{})
 	if len(plan.Launch) > 0 || plan.Groups[0].Current != 3 || plan.Groups[0].Reasons[0].Code != model.CodeScaleGate ||
 		len(plan.InfeasibleRequests) != 1 || plan.InfeasibleRequests[0].Reason.Code != Capped {

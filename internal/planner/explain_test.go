@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool/arrival"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -32,7 +31,7 @@ const explained = `{"takenAt": "2026-01-31T12:01:00Z", "idleTimeoutSeconds": 60,
 	"pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"TPU": 4}, "count": 2}]}`
 
 func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
-	s := plannertest.Read(t, explained)
+	s := readText(t, explained)
 	for name, c := range map[string]struct {
 		bundle raydemand.Bundle
 		want   Explanation
@@ -52,7 +51,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 				{About: "group gpu", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
 				{About: "group late", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 4 TPU, has 0"}},
 			}}},
-		"not asked for": {plannertest.Bundle(64, 0, 0), Explanation{About: "demand {CPU 64}",
+		"not asked for": {bundleOf(64, 0, 0), Explanation{About: "demand {CPU 64}",
 			Reason: Reason{Code: Impossible, Message: "no task in the snapshot is waiting for it; with 1: 1 asked, 1 is impossible: needs 64 CPU; the largest group has 4 (gpu)"},
 			Details: []Detail{
 				{About: "group cool", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 64 CPU, has 0"}},
@@ -70,7 +69,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 }
 
 func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
-	s := plannertest.Read(t, explained)
+	s := readText(t, explained)
 	for pod, want := range map[string]Reason{
 		"busy":   {Code: model.PodBusy, Message: "it has work, so it is not idle"},
 		"coming": {Code: model.PodPending, Message: "it has not joined Ray yet, for 30s; it counts with its group's resources"},
@@ -120,7 +119,7 @@ func TestAPodIsExplainedByWhatItDoes(t *testing.T) {
 }
 
 func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
-	got, ok := explainGroup(plannertest.Read(t, explained), "gpu")
+	got, ok := explainGroup(readText(t, explained), "gpu")
 	want := Explanation{About: "group gpu", Reason: Reason{Code: CodeLaunch, Message: "launching 1 pod for 1 × {GPU 1}"}, Details: []Detail{
 		{About: "size", Reason: Reason{Code: CodeLaunch, Message: "4 → 5 pods (min 0, max 6), each {CPU 4, GPU 1}"}},
 		{About: "pods", Reason: Reason{Code: model.CodeOnTheWay, Message: "1 pod requested earlier has not joined Ray yet, the oldest for 30s"}},
@@ -133,12 +132,12 @@ func TestAGroupIsExplainedByItsPodsAndByEachDemand(t *testing.T) {
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("known %v: %s", ok, diff)
 	}
-	kept := plannertest.Read(t, explained)
+	kept := readText(t, explained)
 	kept.OwnedRequests = []raydemand.Owned{{ID: "a", Owner: "ann", Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.Whole(1)}, Count: 1}}}}
 	if got, _ := explainGroup(kept, "gpu"); !strings.HasPrefix(got.Details[len(got.Details)-1].About, "requests over REST 1 ×") {
 		t.Errorf("what ann requests is called %q", got.Details[len(got.Details)-1].About)
 	}
-	if _, ok := explainGroup(plannertest.Read(t, explained), "nobody"); ok {
+	if _, ok := explainGroup(readText(t, explained), "nobody"); ok {
 		t.Error("a group that the snapshot does not have was explained")
 	}
 }
@@ -235,7 +234,7 @@ func TestAPodThatIsNotIdleIsExplainedByWhatRayReports(t *testing.T) {
 			[]Reason{{Code: model.PodUnexplained, Message: `Ray reports "Warming up.", which Heliostat does not know`}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := plannertest.Read(t, explained)
+			s := readText(t, explained)
 			n := &s.Nodes[0]
 			n.Total, n.Available, n.Activity = total, total.Clone(), c.activity
 			for resource, amount := range c.used {
@@ -271,13 +270,13 @@ func activityOf(e Explanation) (reasons []Reason) {
 // TestReasonsOfEqualGangsAreFoundOnce counts allocations, because time depends on the machine.
 func TestReasonsOfEqualGangsAreFoundOnce(t *testing.T) {
 	allocations := func(count int) float64 {
-		s := plannertest.Fleet(200)
+		s := fleetOf(200)
 		s.LaunchConfigCheckDisabled = true
 		s.Gangs = gangsOf(count, 4)
 		for i := range s.Gangs {
 			s.Gangs[i].Strategy = raydemand.StrictPack
 			for k := range s.Gangs[i].Bundles {
-				s.Gangs[i].Bundles[k] = plannertest.Bundle(100, 1, 0)
+				s.Gangs[i].Bundles[k] = bundleOf(100, 1, 0)
 			}
 		}
 		return testing.AllocsPerRun(3, func() { Compute(s, Policy{}) })
@@ -294,7 +293,7 @@ const choosy = `{"groups": [
 	{"name": "small", "resources": {"CPU": 4}, "labels": {"zone": "d"}}]`
 
 func TestADemandIsPlannedAsIfSoManyWaitedAsItCounts(t *testing.T) {
-	s := plannertest.Read(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "b"}]}]}`)
+	s := readText(t, choosy+`, "pendingRequests": [{"resources": {"GPU": 1}, "count": 3}, {"resources": {"GPU": 1}, "count": 1, "labelSelectors": [{"zone": "b"}]}]}`)
 	for count, want := range map[int64]string{
 		1: "3 asked, 3 are placed on pods launched now",
 		3: "3 asked, 3 are placed on pods launched now",

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -17,7 +16,7 @@ import (
 // TestAGangThatIsNotServedChangesNothingThatIsLaunched plans once more without the unserved gangs.
 func TestAGangThatIsNotServedChangesNothingThatIsLaunched(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		plan := Compute(s, Policy{})
 		if len(plan.InfeasibleGangRequests) == 0 {
 			return
@@ -27,13 +26,13 @@ func TestAGangThatIsNotServedChangesNothingThatIsLaunched(t *testing.T) {
 			return slices.ContainsFunc(plan.InfeasibleGangRequests, func(u UnmetGang) bool { return u.ID == g.ID })
 		})
 		if diff := cmp.Diff(Compute(without, Policy{}).Launch, plan.Launch); diff != "" {
-			t.Errorf("what is launched (-without the gangs that are not served +with them): %s\n%s", diff, plannertest.Compact(s))
+			t.Errorf("what is launched (-without the gangs that are not served +with them): %s\n%s", diff, compact(s))
 		}
 	})
 }
 
 func TestAGangIsExplainedByWhatItAsksFor(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 2}],
+	s := readText(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "maxReplicas": 2}],
 		"pendingGangRequests": [{"id": "77", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}]}`)
 	for demand, want := range map[string]string{
 		`{"strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}`: "gang 77: launching: 1 asked, 1 is placed on pods launched now",
@@ -65,7 +64,7 @@ func TestAGangIsExplainedByWhatItAsksFor(t *testing.T) {
 func TestAnEqualGangMoreCostsNextToNothing(t *testing.T) {
 	for _, strategy := range []raydemand.Strategy{raydemand.Pack, raydemand.Spread, raydemand.StrictPack, raydemand.StrictSpread} {
 		allocations := func(count int) float64 {
-			s := halfFull(plannertest.Fleet(20), 200)
+			s := halfFull(fleetOf(20), 200)
 			s.LaunchConfigCheckDisabled = true
 			s.Gangs = gangsOf(count, 4)
 			for i := range s.Gangs {
@@ -83,7 +82,7 @@ func TestAnEqualGangMoreCostsNextToNothing(t *testing.T) {
 // TestEachOfEqualGangsSaysWhatItWaitsFor has room for some of them on an existing node, for some on a pod on its way,
 // and for some on a launched one.
 func TestEachOfEqualGangsSaysWhatItWaitsFor(t *testing.T) {
-	s := plannertest.Read(t, `{"launchConfigCheckDisabled": true, "groups": [{"name": "g", "resources": {"GPU": 4}, "maxReplicas": 3}],
+	s := readText(t, `{"launchConfigCheckDisabled": true, "groups": [{"name": "g", "resources": {"GPU": 4}, "maxReplicas": 3}],
 		"nodes": [{"pod": "here", "group": "g", "state": "RUNNING", "total": {"GPU": 4}, "available": {"GPU": 4}}, {"pod": "coming", "group": "g", "state": "PENDING"}],
 		"pendingGangRequests": [`+eachOf("PACK", `{"GPU": 1}, {"GPU": 1}`, 7)+`]}`)
 	plan := Compute(s, Policy{})

@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -61,7 +60,7 @@ func TestWhatIsSatisfiedStaysSoWhateverGrowsElsewhere(t *testing.T) {
 			plan := Compute(s, Policy{})
 			for _, r := range plan.Requests {
 				if stateIn(before, r.ID) == raydemand.RequestSatisfied && r.State == raydemand.RequestWaiting {
-					t.Fatalf("round %d: %s was satisfied and is now %s: %s; stops %v\n%s", round, r.ID, r.State, r.Reason.Message, plan.Terminate, plannertest.Compact(s))
+					t.Fatalf("round %d: %s was satisfied and is now %s: %s; stops %v\n%s", round, r.ID, r.State, r.Reason.Message, plan.Terminate, compact(s))
 				}
 			}
 			before = plan

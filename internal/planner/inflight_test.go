@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 func drawCaps(t *rapid.T) Policy {
@@ -48,14 +47,14 @@ func TestAPlanStaysWithinTheCapsOnPodsOnTheirWay(t *testing.T) {
 
 func TestOnceACappedPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
+		s, policy := drawSnapshot(t), drawCaps(t)
 		plan := Compute(s, policy)
 		if len(plan.Terminate) > 0 {
 			return // stopped pods make room
 		}
 		next := applied(s, plan, 0)
 		if again := Compute(next, policy); len(again.Launch) > 0 {
-			t.Errorf("launches %v, then %v\n%s\n%s", plan.Launch, again.Launch, plannertest.Compact(policy), plannertest.Compact(s))
+			t.Errorf("launches %v, then %v\n%s\n%s", plan.Launch, again.Launch, compact(policy), compact(s))
 		}
 	})
 }
@@ -75,7 +74,7 @@ func joined(s Snapshot) Snapshot {
 // which of several uses a joined node is another question.
 func TestStepsServeWhatOnePlanServes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, policy := plannertest.DrawSnapshot(t), drawCaps(t)
+		s, policy := drawSnapshot(t), drawCaps(t)
 		s.UpscalingMode, s.IdleTimeoutSeconds = "", nil
 		switch s = joined(s); rapid.IntRange(0, 2).Draw(t, "kind of demand") {
 		case 0:
@@ -94,7 +93,7 @@ func TestStepsServeWhatOnePlanServes(t *testing.T) {
 			plan := Compute(s, policy)
 			if len(plan.Launch) == 0 {
 				if unmet(plan) > unmet(want) {
-					t.Errorf("%d steps leave %d, one plan %d\n%s\n%s", step, unmet(plan), unmet(want), plannertest.Compact(policy), plannertest.Compact(s))
+					t.Errorf("%d steps leave %d, one plan %d\n%s\n%s", step, unmet(plan), unmet(want), compact(policy), compact(s))
 				}
 				return
 			}
@@ -107,7 +106,7 @@ func TestStepsServeWhatOnePlanServes(t *testing.T) {
 
 func TestCapsTakeNothingFromAPlanThatKeepsToThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		s.UpscalingMode = "" // which is an in-flight cap too
 		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(s, Policy{MaxInFlight: 1000}))); diff != "" {
 			t.Error(diff)

@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -61,7 +60,7 @@ func weightLeft(s Snapshot, plan Plan) (sum float64) {
 // ones. It leaves out multi-host replicas under a common bound (docs/design/0002-the-planner.md, Limits).
 func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		s.UpscalingMode, s.Gangs, s.Constraint, s.KeptResources = "", nil, nil, nil
 		for i := range s.Groups {
 			s.Groups[i].Min = 0
@@ -75,7 +74,7 @@ func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 			return // as below
 		}
 		if a, b := weightLeft(s, before), weightLeft(more, after); place.CompareNearly(b, a) > 0 {
-			t.Errorf("%g is left, %g with more capacity\n%s\n%s", a, b, plannertest.Compact(s), plannertest.Compact(more))
+			t.Errorf("%g is left, %g with more capacity\n%s\n%s", a, b, compact(s), compact(more))
 		}
 	})
 }
@@ -84,7 +83,7 @@ func TestMoreCapacityNeverServesLessOfSeveralShapes(t *testing.T) {
 // all demand, gangs before requests.
 func TestMoreCapacityNeverServesLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		s.UpscalingMode = ""
 		for i := range s.Groups {
 			s.Groups[i].Min = 0
@@ -103,7 +102,7 @@ func TestMoreCapacityNeverServesLess(t *testing.T) {
 			return // stopped pods do not serve, and a higher limit stops others
 		}
 		if a, b := unserved(before), unserved(after); b > a {
-			t.Errorf("%d are left, %d with more capacity\n%s\n%s\n%s", a, b, plannertest.Compact(s), plannertest.Compact(before.Summary), plannertest.Compact(after.Summary))
+			t.Errorf("%d are left, %d with more capacity\n%s\n%s\n%s", a, b, compact(s), compact(before.Summary), compact(after.Summary))
 		}
 	})
 }
@@ -112,7 +111,7 @@ func TestMoreCapacityNeverServesLess(t *testing.T) {
 // may stop only by a drain with a deadline; and it stays if another worker without work could stop instead.
 func TestABusyWorkerIsStoppedOnlyAboveAMaximumAndAfterAllOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		s.LaunchConfigCheckDisabled = true
 		plan := Compute(s, Policy{})
 		stops := map[string]Termination{}

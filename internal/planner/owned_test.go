@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -29,7 +28,7 @@ func statesOf(plan Plan) string {
 }
 
 func TestARequestIsServedByGroupsAndPodsThatAreNamed(t *testing.T) {
-	plan := Compute(plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1, "CPU": 8}, "maxReplicas": 4}], "nodes": [
+	plan := Compute(readText(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1, "CPU": 8}, "maxReplicas": 4}], "nodes": [
 		{"pod": "gpu-b", "group": "gpu", "state": "RUNNING", "total": {"GPU": 1, "CPU": 8}, "available": {}},
 		{"pod": "gpu-a", "group": "gpu", "state": "IDLE", "total": {"GPU": 1, "CPU": 8}, "available": {"GPU": 1, "CPU": 8}, "idleSeconds": 3},
 		{"pod": "gpu-c", "group": "gpu", "state": "PENDING", "since": "2026-01-01T00:00:00Z"}],
@@ -62,7 +61,7 @@ func restSummary(plan Plan) map[string]int64 {
 
 func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawOwned(t)
+		s := drawOwned(t)
 		plan := Compute(s, Policy{})
 		var all []raydemand.Request
 		for i, list := range s.RequestLists() {
@@ -75,7 +74,7 @@ func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
 		}
 		for _, r := range plan.Requests {
 			if left := r.Asked - r.Served - r.Waiting; left < 0 || left > 0 == (r.State == raydemand.RequestSatisfied || r.State == raydemand.RequestWaiting) {
-				t.Errorf("%s: %+v", plannertest.Compact(s), r)
+				t.Errorf("%s: %+v", compact(s), r)
 			}
 		}
 	})
@@ -83,7 +82,7 @@ func TestNothingThatAnOwnerAsksForIsLost(t *testing.T) {
 
 func TestOwnersTogetherLaunchWhatOneWouldThatAsksForAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawOwned(t)
+		s := drawOwned(t)
 		plan := Compute(s, Policy{})
 		if slices.ContainsFunc(plan.Requests, func(r RequestPlan) bool {
 			return r.State != raydemand.RequestSatisfied && r.State != raydemand.RequestWaiting
@@ -96,14 +95,14 @@ func TestOwnersTogetherLaunchWhatOneWouldThatAsksForAll(t *testing.T) {
 		}
 		one.OwnedRequests = nil
 		if diff := cmp.Diff(plan.Launch, Compute(one, Policy{}).Launch); diff != "" {
-			t.Errorf("launches (-owners +one): %s\n%s", diff, plannertest.Compact(s))
+			t.Errorf("launches (-owners +one): %s\n%s", diff, compact(s))
 		}
 	})
 }
 
 func TestAllOrNothingIsAllOrNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawOwned(t)
+		s := drawOwned(t)
 		for _, r := range Compute(s, Policy{}).Requests {
 			whole := r.Plain || slices.ContainsFunc(s.OwnedRequests, func(of raydemand.Owned) bool { return of.ID == r.ID && of.AllOrNothing })
 			if had := r.Served + r.Waiting; whole && had != 0 && had != r.Asked {
@@ -126,11 +125,11 @@ func had(plan Plan) map[string]int64 {
 // request could make room for an all-or-nothing one, which then comes before others.
 func TestADeletedRequestTakesNothingFromOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawOwned(t)
+		s := drawOwned(t)
 		s.Groups = s.Groups[:min(len(s.Groups), 1)]
 		for i := range s.OwnedRequests {
 			of := &s.OwnedRequests[i]
-			of.AllOrNothing, of.Requests = false, []raydemand.Request{{Bundle: plannertest.Bundles[0], Count: rapid.Int64Range(1, 20).Draw(t, "count")}}
+			of.AllOrNothing, of.Requests = false, []raydemand.Request{{Bundle: someBundles[0], Count: rapid.Int64Range(1, 20).Draw(t, "count")}}
 		}
 		s.Constraint, s.KeptResources = nil, nil
 		before := had(Compute(s, Policy{}))
@@ -140,7 +139,7 @@ func TestADeletedRequestTakesNothingFromOthers(t *testing.T) {
 		after := had(Compute(less, Policy{}))
 		for _, id := range slices.Sorted(maps.Keys(after)) {
 			if after[id] < before[id] {
-				t.Errorf("%s had %d, and %d after %s is gone: %s", id, before[id], after[id], s.OwnedRequests[gone].ID, plannertest.Compact(s))
+				t.Errorf("%s had %d, and %d after %s is gone: %s", id, before[id], after[id], s.OwnedRequests[gone].ID, compact(s))
 			}
 		}
 	})
@@ -148,7 +147,7 @@ func TestADeletedRequestTakesNothingFromOthers(t *testing.T) {
 
 // TestRequestsThatNothingServesDelayNoOthers: they cost no trial, so those after them are evaluated.
 func TestRequestsThatNothingServesDelayNoOthers(t *testing.T) {
-	s := Snapshot{Groups: []Group{{Name: "g", Resources: plannertest.Bundle(96, 8, 256), Max: 100, NumOfHosts: 1}}}
+	s := Snapshot{Groups: []Group{{Name: "g", Resources: bundleOf(96, 8, 256), Max: 100, NumOfHosts: 1}}}
 	for i := range 300 {
 		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: fmt.Sprint("no-", i), Priority: 1, Requests: []raydemand.Request{{
 			Count: 2, Bundle: raydemand.Bundle{"GPU": raydemand.Whole(16), "CPU": raydemand.Whole(int64(i + 1))}}}})

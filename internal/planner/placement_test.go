@@ -7,14 +7,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // TestWhatIsCalledServedCanReallyBePlaced finds a placement by exhaustive search, with rules of its own.
 func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
 		for i := range s.Gangs {
 			s.Gangs[i].Fallbacks = nil
@@ -48,7 +47,7 @@ func TestWhatIsCalledServedCanReallyBePlaced(t *testing.T) {
 			}
 		}
 		if !search.succeeds() {
-			t.Errorf("no placement exists for what the plan calls served:\n%s\n%s", plannertest.Compact(s), plannertest.Compact(plan))
+			t.Errorf("no placement exists for what the plan calls served:\n%s\n%s", compact(s), compact(plan))
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -29,7 +28,7 @@ func placedGroups(t *rapid.T) Snapshot {
 		}
 		s.Groups = append(s.Groups, g)
 		s.Requests = append(s.Requests, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: rapid.Int64Range(0, 6).Draw(t, "demand"),
-			Selectors: []raydemand.Selector{plannertest.Parse("kind", fmt.Sprint(i))}})
+			Selectors: []raydemand.Selector{selectorOf("kind", fmt.Sprint(i))}})
 	}
 	return s
 }
@@ -160,7 +159,7 @@ func onNodes() Snapshot {
 		g := &s.Groups[i]
 		g.Labels = map[string]string{"kind": g.Name}
 		g.Pod = &landing.Pod{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(gpus)}}
-		s.Requests = append(s.Requests, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 9, Selectors: []raydemand.Selector{plannertest.Parse("kind", g.Name)}})
+		s.Requests = append(s.Requests, raydemand.Request{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 9, Selectors: []raydemand.Selector{selectorOf("kind", g.Name)}})
 	}
 	s.Places = []landing.Place{{Pool: "p", Node: "a", Nodes: ptr(int64(2)), Free: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Accepts: []string{"five", "three"}}}
 	return s

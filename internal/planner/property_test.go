@@ -13,7 +13,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -69,7 +68,7 @@ func TestAPlanStaysWithinAllLimits(t *testing.T) {
 
 func TestOnlyIdleNodesAboveTheMinimumAreStoppedAsIdle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		plan := Compute(s, Policy{})
 		state := map[string]NodeState{}
 		left := map[string]int{}
@@ -105,9 +104,9 @@ var kinds = []struct {
 	name string
 	draw func(*rapid.T) Snapshot
 }{
-	{"plain", plannertest.DrawSnapshot}, {"owned", plannertest.DrawOwned}, {"marked", drawMarked}, {"sliced", drawSliced},
-	{"pooled", drawPooled}, {"served", drawServed}, {"domains", plannertest.DrawDomains}, {"priced", plannertest.DrawPriced},
-	{"warm", plannertest.DrawWarm}, {"tried", drawFits},
+	{"plain", drawSnapshot}, {"owned", drawOwned}, {"marked", drawMarked}, {"sliced", drawSliced},
+	{"pooled", drawPooled}, {"served", drawServed}, {"domains", drawDomains}, {"priced", drawPriced},
+	{"warm", drawWarm}, {"tried", drawFits},
 }
 
 // forEachKind checks a property of snapshots of each kind.
@@ -129,14 +128,14 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 		shuffled.KeptResources = rapid.Permutation(s.KeptResources).Draw(t, "keptOrder")
 		shuffled.OwnedRequests = rapid.Permutation(s.OwnedRequests).Draw(t, "ownedOrder")
 		if diff := cmp.Diff(asJSON(t, Compute(s, Policy{})), asJSON(t, Compute(shuffled, Policy{}))); diff != "" {
-			t.Errorf("%s\n%s", diff, plannertest.Compact(s))
+			t.Errorf("%s\n%s", diff, compact(s))
 		}
 	})
 }
 
 func TestASnapshotIsNotChangedByPlanning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		before := asJSON(t, s)
 		Compute(s, Policy{})
 		if diff := cmp.Diff(before, asJSON(t, s)); diff != "" {
@@ -203,7 +202,7 @@ func settles(t *rapid.T, s Snapshot) {
 		next := Compute(s, Policy{})
 		// Stopped pods make room, so what a limit held back may be launched in the next round.
 		if len(plan.Terminate) == 0 && !triesForGang(plan) && len(next.Launch)+len(next.Terminate) > 0 {
-			t.Fatalf("round %d launches %v and stops %v after a plan that launched %v\n%s", round, next.Launch, next.Terminate, plan.Launch, plannertest.Compact(s))
+			t.Fatalf("round %d launches %v and stops %v after a plan that launched %v\n%s", round, next.Launch, next.Terminate, plan.Launch, compact(s))
 		}
 		plan = next
 	}
@@ -218,7 +217,7 @@ func TestOnceAPlanIsAppliedTheNextPlanIsEmpty(t *testing.T) {
 
 func TestWithoutAnyOneLaunchedReplicaSomethingIsMissing(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) Snapshot{
-		"plain": plannertest.DrawSnapshot, "priced": plannertest.DrawPriced, "pooled": drawPooled,
+		"plain": drawSnapshot, "priced": drawPriced, "pooled": drawPooled,
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			everyReplicaIsNeeded(t, draw(t), rapid.OneOf(rapid.Just(Policy{}), rapid.Custom(drawCaps)).Draw(t, "policy"))
@@ -245,7 +244,7 @@ func unmetByKind(p Plan) map[string]int64 {
 
 func TestARequestForManyIsThatManyRequestsForOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		single := s
 		single.Requests = nil
 		for _, r := range s.Requests {
@@ -263,20 +262,20 @@ func TestARequestForManyIsThatManyRequestsForOne(t *testing.T) {
 
 func TestWhatAPlanServesTheNextOneServesToo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		plan := Compute(s, Policy{})
 		if len(plan.Terminate) > 0 {
 			return // stopped pods make room
 		}
 		next := Compute(applied(s, plan, 0), Policy{})
 		if diff := cmp.Diff(unmetByKind(plan), unmetByKind(next)); diff != "" {
-			t.Errorf("unmet (-this plan +the next): %s\n%s", diff, plannertest.Compact(s))
+			t.Errorf("unmet (-this plan +the next): %s\n%s", diff, compact(s))
 		}
 		if a, b := len(plan.InfeasibleGangRequests), len(next.InfeasibleGangRequests); a != b {
-			t.Errorf("%d gangs are unmet in this plan, %d in the next: %s", a, b, plannertest.Compact(s))
+			t.Errorf("%d gangs are unmet in this plan, %d in the next: %s", a, b, compact(s))
 		}
 		if a, b := len(plan.InfeasibleRequestResources), len(next.InfeasibleRequestResources); a != b {
-			t.Errorf("%d shapes of request_resources are unmet in this plan, %d in the next: %s", a, b, plannertest.Compact(s))
+			t.Errorf("%d shapes of request_resources are unmet in this plan, %d in the next: %s", a, b, compact(s))
 		}
 	})
 }
@@ -284,7 +283,7 @@ func TestWhatAPlanServesTheNextOneServesToo(t *testing.T) {
 // TestRequestResourcesIsServedInFullOrNotAtAll reads each call by itself, because the two are not added.
 func TestRequestResourcesIsServedInFullOrNotAtAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		s.UpscalingMode = "" // which launches it in part
 		var rest []raydemand.Request
 		for _, u := range Compute(s, Policy{}).InfeasibleRequestResources {
@@ -304,7 +303,7 @@ func TestRequestResourcesIsServedInFullOrNotAtAll(t *testing.T) {
 // drawMarked draws a small cluster whose groups have some of the properties that operators and the loop know: prices,
 // priorities, scores of failed launches, idle timeouts, and pools of nodes with limits.
 func drawMarked(t *rapid.T) Snapshot {
-	s := plannertest.DrawSnapshot(t)
+	s := drawSnapshot(t)
 	some := func(name string, one int) bool { return rapid.IntRange(1, one).Draw(t, name) == one }
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -352,7 +351,7 @@ func everyReplicaIsNeeded(t errorer, s Snapshot, policy Policy) {
 		less.Launch[name] -= hosts[name]
 		without := applied(s, less, 0)
 		if again := Compute(without, policy); len(again.Launch) == 0 && unmet(again) <= unmet(plan) && leavesNoMore(without, s, policy) {
-			t.Errorf("launches %v, and one replica of %s less serves as much\n%s\n%s", plan.Launch, name, plannertest.Compact(policy), plannertest.Compact(s))
+			t.Errorf("launches %v, and one replica of %s less serves as much\n%s\n%s", plan.Launch, name, compact(policy), compact(s))
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -41,7 +40,7 @@ var (
 )
 
 func (m machine) group(overhead bool) Group {
-	g := Group{Name: m.name, Resources: plannertest.Bundle(m.cpu, m.gpu, m.gib), Max: 10_000, NumOfHosts: 1, Price: &m.price}
+	g := Group{Name: m.name, Resources: bundleOf(m.cpu, m.gpu, m.gib), Max: 10_000, NumOfHosts: 1, Price: &m.price}
 	if overhead { // what the kubelet and the daemons use
 		g.Resources["CPU"] = raydemand.Whole(m.cpu) - raydemand.One/4
 		g.Resources["memory"] = raydemand.Whole(m.gib<<30) * 93 / 100

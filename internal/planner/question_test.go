@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -21,7 +20,7 @@ const questioned = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}, {"name
 	"requestResources": [{"resources": {"CPU": 4}, "count": 2}], "keptResources": [{"resources": {"GPU": 1}, "count": 3}]}`
 
 func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
-	s := plannertest.Read(t, questioned)
+	s := readText(t, questioned)
 	for name, c := range map[string]struct {
 		question Question
 		want     string
@@ -55,7 +54,7 @@ func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 }
 
 func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
-	s := plannertest.Read(t, questioned)
+	s := readText(t, questioned)
 	for want, q := range map[string]Question{
 		`group: "tpu": want one of cpu, gpu`:                 {Group: "tpu"},
 		`pod: "x": want one of gpu-1`:                        {Pod: "x"},
@@ -76,7 +75,7 @@ func TestWhatIsNotThereIsNamedWithWhatIs(t *testing.T) {
 }
 
 func TestWhatIsSupposedIsPlannedAndThePresentStaysAsItIs(t *testing.T) {
-	s := plannertest.Read(t, questioned)
+	s := readText(t, questioned)
 	before := fmt.Sprintf("%+v", s)
 	supposed, err := snapshotfile.WhatIf(s, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 4, "closed": ""}, {"name": "cpu", "remove": true}, {"name": "big", "resources": {"CPU": 64}, "slice": null}],
 		"pendingRequests": [{"resources": {"CPU": 64}, "count": 1}], "maxWorkers": 9}`), "what-if")
@@ -102,7 +101,7 @@ func TestWhatIsSupposedIsPlannedAndThePresentStaysAsItIs(t *testing.T) {
 }
 
 func TestNothingSupposedMakesNoDifference(t *testing.T) {
-	s := plannertest.Read(t, questioned)
+	s := readText(t, questioned)
 	supposed, err := snapshotfile.WhatIf(s, []byte(`{}`), "what-if")
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +118,7 @@ func TestNothingSupposedMakesNoDifference(t *testing.T) {
 }
 
 func TestASuppositionThatCannotBeMeantNamesTheField(t *testing.T) {
-	s := plannertest.Read(t, questioned)
+	s := readText(t, questioned)
 	for text, want := range map[string]string{
 		`[]`:                               "not a JSON object",
 		`{"group": []}`:                    "what-if: group: unknown key: want groups",

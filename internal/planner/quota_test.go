@@ -7,7 +7,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -79,7 +78,7 @@ func TestNoPlanExceedsAQuota(t *testing.T) {
 			s.Groups = append(s.Groups, g)
 			s.Requests = append(s.Requests, raydemand.Request{
 				Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: rapid.Int64Range(0, 6).Draw(t, "own"),
-				Selectors: []raydemand.Selector{plannertest.Parse("kind", fmt.Sprint(i))},
+				Selectors: []raydemand.Selector{selectorOf("kind", fmt.Sprint(i))},
 			})
 		}
 		s.Requests = append(s.Requests, gpuRequests(1, rapid.Int64Range(0, 9).Draw(t, "any")).Requests...)

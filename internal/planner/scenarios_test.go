@@ -20,7 +20,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
@@ -232,9 +231,34 @@ func TestScenariosAreExplainedAndPrintedAsBefore(t *testing.T) {
 	}
 }
 
+// explained asks about every object of a snapshot, and once about each pending request, and returns the answers.
 func explained(t *testing.T, s planner.Snapshot) string {
 	t.Helper()
-	return plannertest.Explanations(t, &s, func(q planner.Question) (planner.Explanation, error) {
-		return planner.Explain(s, s.Policy, q)
-	})
+	questions := []model.Question{{Request: model.PlainRequest}}
+	for i := range s.Requests {
+		questions = append(questions, model.Question{Demand: &s.Requests[i]})
+	}
+	for _, g := range s.Groups {
+		questions = append(questions, model.Question{Group: g.Name})
+	}
+	for _, n := range s.Nodes {
+		questions = append(questions, model.Question{Pod: n.Pod})
+	}
+	for i, g := range s.Gangs {
+		questions = append(questions, model.Question{Gang: g.ID}, model.Question{AskedGang: &s.Gangs[i]})
+	}
+	for _, r := range s.OwnedRequests {
+		questions = append(questions, model.Question{Request: r.ID})
+	}
+	const most = 60 // each answer needs a plan of its own
+	var all strings.Builder
+	for _, q := range questions[:min(len(questions), most)] {
+		e, err := planner.Explain(s, s.Policy, q)
+		raw, marshalErr := json.Marshal(e)
+		if marshalErr != nil {
+			t.Fatal(marshalErr)
+		}
+		fmt.Fprintf(&all, "%s %v\n", raw, err)
+	}
+	return all.String()
 }

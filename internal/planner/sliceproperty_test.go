@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -31,7 +30,7 @@ func drawRequirement(t *rapid.T) *raydemand.SliceRequirement {
 }
 
 func drawSliced(t *rapid.T) Snapshot {
-	s := plannertest.DrawSnapshot(t)
+	s := drawSnapshot(t)
 	for i := range s.Groups {
 		s.Groups[i].Slice = drawSlice(t)
 	}
@@ -70,7 +69,7 @@ func drawPooled(t *rapid.T) Snapshot {
 
 func TestSlicesChangeNothingWithoutRequirements(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		bare := Compute(s, Policy{})
 		for i := range s.Groups {
 			s.Groups[i].Slice = drawSlice(t)

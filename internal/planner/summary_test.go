@@ -7,12 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
-
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 func TestTheSummaryShowsTheResultOfEachDemand(t *testing.T) {
-	s := plannertest.Read(t, `{"takenAt": "2026-01-31T12:01:00Z", "groups": [
+	s := readText(t, `{"takenAt": "2026-01-31T12:01:00Z", "groups": [
 		{"name": "cool", "resources": {"TPU": 4}, "coolingSeconds": 40},
 		{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 5},
 		{"name": "shut", "resources": {"NPU": 1}, "closed": "the group is suspended"},
@@ -49,7 +47,7 @@ func TestTheSummaryShowsTheResultOfEachDemand(t *testing.T) {
 
 func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		plan := Compute(s, Policy{Shapes: rapid.SampledFrom([]int{0, 2}).Draw(t, "shapes")}) // of some, the rest has its turn later
 		asked, left := map[DemandKind]map[string]int64{}, map[DemandKind]map[string]int64{}
 		for _, kind := range []DemandKind{KindRequest, KindGang, KindRequestResources} {
@@ -58,14 +56,14 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 		for _, d := range plan.Summary {
 			unmet := d.Impossible + d.Capped + d.Closed + d.CoolingDown
 			if sum := d.Served + d.Waiting + d.Launching + unmet; sum != d.Asked {
-				t.Errorf("%d + %d + %d + %d is not %d: %s", d.Served, d.Waiting, d.Launching, unmet, d.Asked, plannertest.Compact(d))
+				t.Errorf("%d + %d + %d + %d is not %d: %s", d.Served, d.Waiting, d.Launching, unmet, d.Asked, compact(d))
 			}
 			for _, n := range []int64{d.Served, d.Waiting, d.Launching, d.Impossible, d.Capped, d.Closed, d.CoolingDown} {
 				if n < 0 {
-					t.Errorf("a count below zero: %s", plannertest.Compact(d))
+					t.Errorf("a count below zero: %s", compact(d))
 				}
 			}
-			name := plannertest.Compact(d.Resources) + plannertest.Compact(d.Selectors)
+			name := compact(d.Resources) + compact(d.Selectors)
 			if d.Gang != nil {
 				name = d.Gang.ID
 			}
@@ -76,10 +74,10 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 		}
 		want := map[DemandKind]map[string]int64{KindRequest: {}, KindGang: {}, KindRequestResources: {}}
 		for _, r := range s.Requests {
-			want[KindRequest][plannertest.Compact(r.Bundle)+plannertest.Compact(r.Selectors)] += r.Count
+			want[KindRequest][compact(r.Bundle)+compact(r.Selectors)] += r.Count
 		}
 		for _, r := range append(s.Constraint, s.KeptResources...) {
-			want[KindRequestResources][plannertest.Compact(r.Bundle)+plannertest.Compact(r.Selectors)] += r.Count
+			want[KindRequestResources][compact(r.Bundle)+compact(r.Selectors)] += r.Count
 		}
 		for _, g := range s.Gangs {
 			want[KindGang][g.ID]++
@@ -89,10 +87,10 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 		}
 		unmet := map[DemandKind]map[string]int64{KindRequest: {}, KindGang: {}, KindRequestResources: {}}
 		for _, u := range plan.InfeasibleRequests {
-			unmet[KindRequest][plannertest.Compact(u.Bundle)+plannertest.Compact(u.Selectors)] += u.Count
+			unmet[KindRequest][compact(u.Bundle)+compact(u.Selectors)] += u.Count
 		}
 		for _, u := range plan.InfeasibleRequestResources {
-			unmet[KindRequestResources][plannertest.Compact(u.Bundle)+plannertest.Compact(u.Selectors)] += u.Count
+			unmet[KindRequestResources][compact(u.Bundle)+compact(u.Selectors)] += u.Count
 		}
 		for _, u := range plan.InfeasibleGangRequests {
 			unmet[KindGang][u.ID]++
@@ -104,7 +102,7 @@ func TestTheSummaryAddsUpToTheDemandExactly(t *testing.T) {
 }
 
 func TestDemandForNothingIsNotSaidToBeServedByNodes(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}}], "pendingRequests": [{"resources": {}, "count": 1}], "pendingGangRequests": [
+	s := readText(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}}], "pendingRequests": [{"resources": {}, "count": 1}], "pendingGangRequests": [
 		{"id": "aa", "strategy": "STRICT_SPREAD", "bundles": [{}, {"CPU": 0}]}, {"id": "bb", "strategy": "PACK", "bundles": [{}]}]}`)
 	for _, d := range Compute(s, Policy{}).Summary {
 		want := "1 requires no resources, so nothing is launched for it"
@@ -122,7 +120,7 @@ func TestOnlyKubeRaysDefaultIsNoMaximum(t *testing.T) {
 		"": "0 pods (min 0, no max)", `, "numOfHosts": 4`: "0 pods (min 0, no max)", `, "maxReplicas": 9`: "0 pods (min 0, max 9)",
 		`, "maxReplicas": 1073741824, "numOfHosts": 4`: "0 pods (min 0, max 4294967296)",
 	} {
-		s := plannertest.Read(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}`+most+`}]}`)
+		s := readText(t, `{"groups": [{"name": "g", "resources": {"CPU": 1}`+most+`}]}`)
 		if got := Compute(s, Policy{}).Groups[0].Size(); got != want {
 			t.Errorf("group%s: %s, want %s", most, got, want)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -24,7 +23,7 @@ func TestAGangIsTriedOnlyWhereItHasRoomInSum(t *testing.T) {
 		}
 		nodes = append(nodes, fmt.Sprintf(`{"pod": "p%03d", "group": "a", "state": "RUNNING", "labels": {"node": "%03d"}, "total": {"GPU": 8}, "available": {"GPU": %d}}`, i, i, free))
 	}
-	s := plannertest.Read(t, `{"groups": [{"name": "a", "resources": {"GPU": 8}, "maxReplicas": 999}], "nodes": [`+strings.Join(nodes, ",")+`],
+	s := readText(t, `{"groups": [{"name": "a", "resources": {"GPU": 8}, "maxReplicas": 999}], "nodes": [`+strings.Join(nodes, ",")+`],
 		"pendingGangRequests": [{"id": "g", "strategy": "PACK", "topologyLabel": "node", "bundles": [{"GPU": 4}, {"GPU": 4}]}]}`)
 	if plan := Compute(s, Policy{}); len(plan.Launch)+len(plan.InfeasibleGangRequests) > 0 {
 		t.Errorf("launches %v and leaves %v", plan.Launch, plan.InfeasibleGangRequests)
@@ -53,7 +52,7 @@ func TestAGangPrefersARackWithRoomNow(t *testing.T) {
 		"both of unknown size":    {place("a", "null", isNew), place("b", "null", isNew), "a"},
 		"pools that may have all": {place("a", "4", "") + "," + place("a", "null", isNew), place("b", "null", isNew), "a"},
 	} {
-		s := plannertest.Read(t, fmt.Sprintf(`{"groups": [%s, %s], "places": [%s, %s], "pendingGangRequests": [{"id": "g", "strategy": "PACK",
+		s := readText(t, fmt.Sprintf(`{"groups": [%s, %s], "places": [%s, %s], "pendingGangRequests": [{"id": "g", "strategy": "PACK",
 			"topologyLabel": "rack", "bundles": [{"GPU": 4}, {"GPU": 4}, {"GPU": 4}, {"GPU": 4}]}]}`, group("a", 1), group("b", 2), c.a, c.b))
 		if plan := Compute(s, Policy{}); plan.Launch[c.want] != 4 || len(plan.Launch) != 1 {
 			t.Errorf("%s: launches %v, want 4 of %s", name, plan.Launch, c.want)
@@ -65,7 +64,7 @@ func TestAGangPrefersARackWithRoomNow(t *testing.T) {
 // was served must be served there, without another launch.
 func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		s.Requests, s.Constraint, s.KeptResources = nil, nil, nil
 		s.Gangs = s.Gangs[:min(len(s.Gangs), 1)]
 		if len(s.Gangs) == 0 || s.Gangs[0].TopologyLabel == "" {
@@ -91,7 +90,7 @@ func TestATopologyGangThatIsServedFitsWithinOneValue(t *testing.T) {
 				return
 			}
 		}
-		t.Errorf("the gang is called served and fits in no zone:\n%s\n%s", plannertest.Compact(s), plannertest.Compact(plan))
+		t.Errorf("the gang is called served and fits in no zone:\n%s\n%s", compact(s), compact(plan))
 	})
 }
 
@@ -121,7 +120,7 @@ func TestEachGangTakesOneReplicaThatIsItsRack(t *testing.T) {
 			plan := Compute(s, Policy{})
 			launch := plan.Launch["racks"]
 			if launch != 0 && launch != hosts {
-				t.Fatalf("launches %d pods at once:\n%s", launch, plannertest.Compact(s))
+				t.Fatalf("launches %d pods at once:\n%s", launch, compact(s))
 			}
 			if launch == 0 {
 				unserved := 0
@@ -131,7 +130,7 @@ func TestEachGangTakesOneReplicaThatIsItsRack(t *testing.T) {
 					}
 				}
 				if unserved > 0 && replicas < most || replicas > fitting {
-					t.Fatalf("%d of %d gangs that fit are unserved with %d of %d replicas:\n%s", unserved, fitting, replicas, most, plannertest.Compact(s))
+					t.Fatalf("%d of %d gangs that fit are unserved with %d of %d replicas:\n%s", unserved, fitting, replicas, most, compact(s))
 				}
 				return
 			}
@@ -146,6 +145,6 @@ func TestEachGangTakesOneReplicaThatIsItsRack(t *testing.T) {
 			}
 			replicas++
 		}
-		t.Fatalf("it never ends:\n%s", plannertest.Compact(s))
+		t.Fatalf("it never ends:\n%s", compact(s))
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -165,7 +164,7 @@ func TestAGroupSaysThatDemandWaitsForItsTurn(t *testing.T) {
 // TestAPlanTakesOnABoundedNumberOfShapes of demand of each kind: 200, or a twentieth of very many.
 func TestAPlanTakesOnABoundedNumberOfShapes(t *testing.T) {
 	for shapes, want := range map[int]int{200: 200, 300: 200, 2000: 200, 8000: 400} {
-		s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 10, NumOfHosts: 1, Resources: plannertest.Bundle(64, 8, 256)}}}
+		s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 10, NumOfHosts: 1, Resources: bundleOf(64, 8, 256)}}}
 		for kind, s := range inEachWay(s, manyShapes(shapes)) {
 			deferred := 0
 			if plan := Compute(s, Policy{}); plan.Deferred != nil {
@@ -197,7 +196,7 @@ func ofEachKind(s Snapshot, requests []raydemand.Request) map[string]Snapshot {
 // TestGangsCountAsManyShapesAsTheyHaveDifferentBundles: a plan takes on at least one gang.
 func TestGangsCountAsManyShapesAsTheyHaveDifferentBundles(t *testing.T) {
 	for bundles, want := range map[int]int{100: 2, 300: 1} {
-		s, requests := plannertest.Fleet(20), manyShapes(10*bundles)
+		s, requests := fleetOf(20), manyShapes(10*bundles)
 		s.LaunchConfigCheckDisabled = true
 		for g := range 10 {
 			gang := raydemand.Gang{ID: fmt.Sprint("g", g), Strategy: raydemand.Pack}
@@ -233,7 +232,7 @@ func inTurns(t testing.TB, s Snapshot, policy Policy, most int) (plans int, cost
 
 // TestPlansInTurnsAddUp: what earlier plans launched is taken, so plans in turns launch hardly more than one plan.
 func TestPlansInTurnsAddUp(t *testing.T) {
-	s := plannertest.Fleet(20)
+	s := fleetOf(20)
 	s.LaunchConfigCheckDisabled = true
 	for i := range s.Groups {
 		price := s.Groups[i].Resources["CPU"].Float() + 14*s.Groups[i].Resources["GPU"].Float()
@@ -397,13 +396,13 @@ func TestWhatIsAssumedHasItsTurn(t *testing.T) {
 func TestTurnsComeToRest(t *testing.T) {
 	launched, stopped, deferred := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.Custom(plannertest.DrawSnapshot), rapid.Custom(plannertest.DrawOwned)).Draw(t, "snapshot")
+		s := rapid.OneOf(rapid.Custom(drawSnapshot), rapid.Custom(drawOwned)).Draw(t, "snapshot")
 		const enough, rest = 80, 25 // more than there are turns
 		quiet := 0
 		for n := 0; quiet < rest; n++ {
 			plan := Compute(s, Policy{Shapes: 2})
 			if n == enough {
-				t.Fatalf("plan %d launches %v and stops %v: %s", n, plan.Launch, plan.Terminate, plannertest.Compact(s))
+				t.Fatalf("plan %d launches %v and stops %v: %s", n, plan.Launch, plan.Terminate, compact(s))
 			}
 			if quiet++; pods(plan)+len(plan.Terminate) > 0 {
 				quiet = 0

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -168,7 +167,7 @@ func TestBeyondKnownNodesOneReplicaOfEachGroupIsTried(t *testing.T) {
 
 // drawFits draws a snapshot, some of whose groups fit no known node.
 func drawFits(t *rapid.T) Snapshot {
-	s := plannertest.DrawSnapshot(t)
+	s := drawSnapshot(t)
 	verdicts := []landing.State{"", "", landing.Trying, landing.Trying, landing.Nowhere, landing.Limited}
 	for i := range s.Groups {
 		if v := rapid.SampledFrom(verdicts).Draw(t, "verdict"); v != "" {
@@ -186,10 +185,10 @@ func TestOneReplicaOfAGroupThatIsTriedIsOnItsWayAndNoneOfOneThatIsExcluded(t *te
 			joined := slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Group == g.Name && (n.State == Running || n.State == Idle) })
 			launch := plan.Launch[g.Name]
 			if g.Excluded() && launch > 0 {
-				t.Errorf("launches %d of %s, which fits nowhere\n%s", launch, g.Name, plannertest.Compact(s))
+				t.Errorf("launches %d of %s, which fits nowhere\n%s", launch, g.Name, compact(s))
 			}
 			if g.NodeFit != nil && !g.Excluded() && !joined && launch > 0 && launch+waiting[g.Name] > g.NumOfHosts {
-				t.Errorf("launches %d of %s with %d on their way, want one replica at a time\n%s", launch, g.Name, waiting[g.Name], plannertest.Compact(s))
+				t.Errorf("launches %d of %s with %d on their way, want one replica at a time\n%s", launch, g.Name, waiting[g.Name], compact(s))
 			}
 		}
 	})
@@ -212,7 +211,7 @@ func TestATryTakesNothingFromGroupsThatFit(t *testing.T) {
 		with, without := Compute(s, Policy{}), Compute(closed, Policy{})
 		for name, n := range without.Launch {
 			if with.Launch[name] < n {
-				t.Errorf("launches %v, and %v without the groups that are tried\n%s", with.Launch, without.Launch, plannertest.Compact(s))
+				t.Errorf("launches %v, and %v without the groups that are tried\n%s", with.Launch, without.Launch, compact(s))
 			}
 		}
 	})

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -89,7 +88,7 @@ func TestUnusedGPUsAreCountedByTheFirstCauseThatHolds(t *testing.T) {
 
 func TestEveryFreeGPUOfAWorkerHasOneCause(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawSnapshot(t)
+		s := drawSnapshot(t)
 		plan := Compute(s, Policy{})
 		var free, counted raydemand.Amount
 		for i := range s.Nodes {

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"heliostat.dev/heliostat/internal/planner/model"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
 )
 
 func withoutWarm(s Snapshot) Snapshot {
@@ -21,10 +20,10 @@ func withoutWarm(s Snapshot) Snapshot {
 // nothing.
 func TestWarmCapacityChangesNothingForDemand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawWarm(t)
+		s := drawWarm(t)
 		with, without := Compute(s, Policy{}), Compute(withoutWarm(s), Policy{})
 		if diff := cmp.Diff(unmetByKind(without), unmetByKind(with)); diff != "" {
-			t.Errorf("unmet (-without +with warm capacity): %s\n%s", diff, plannertest.Compact(s))
+			t.Errorf("unmet (-without +with warm capacity): %s\n%s", diff, compact(s))
 		}
 		if diff := cmp.Diff(without.InfeasibleGangRequests, with.InfeasibleGangRequests, cmp.FilterPath(func(p cmp.Path) bool {
 			return p.Last().String() == ".Reason"
@@ -33,7 +32,7 @@ func TestWarmCapacityChangesNothingForDemand(t *testing.T) {
 		}
 		for group, n := range without.Launch {
 			if with.Launch[group] < n {
-				t.Errorf("launches %d of %s, %d without warm capacity\n%s", with.Launch[group], group, n, plannertest.Compact(s))
+				t.Errorf("launches %d of %s, %d without warm capacity\n%s", with.Launch[group], group, n, compact(s))
 			}
 		}
 		stopped := map[string]bool{}
@@ -50,14 +49,14 @@ func TestWarmCapacityChangesNothingForDemand(t *testing.T) {
 			launched += w.Launching + w.Coming // demand may use the new pod and leave an earlier one
 		}
 		if launched == 0 && !maps.Equal(with.Launch, without.Launch) {
-			t.Errorf("launches %v for nothing, %v without warm capacity\n%s\n%s", with.Launch, without.Launch, plannertest.Compact(s), asJSON(t, with.Warm))
+			t.Errorf("launches %v for nothing, %v without warm capacity\n%s\n%s", with.Launch, without.Launch, compact(s), asJSON(t, with.Warm))
 		}
 	})
 }
 
 func TestEachEntrySaysWhatItHasAndWhy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := plannertest.DrawWarm(t)
+		s := drawWarm(t)
 		plan := Compute(s, Policy{})
 		if len(plan.Warm) != len(s.Warm.Keep) {
 			t.Fatalf("%d entries of %d", len(plan.Warm), len(s.Warm.Keep))

@@ -6,14 +6,14 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/internal/planner/plannertest"
+	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // TestARequestThatWasNotEvaluatedSaysSo decides, and then removes what the requests of the second and the third owner
 // have, as if the evaluation had been cut short before them. Demand that no group could ever serve is still impossible.
 func TestARequestThatWasNotEvaluatedSaysSo(t *testing.T) {
-	s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
+	s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "nodes": [], "ownedRequests": [
 		{"id": "a", "owner": "ann", "requests": [{"resources": {"GPU": 1}, "count": 5}]},
 		{"id": "b", "owner": "bob", "requests": [{"resources": {"GPU": 1}, "count": 2}]},
 		{"id": "c", "owner": "cat", "requests": [{"resources": {"GPU": 2}, "count": 1}]}]}`)
@@ -40,7 +40,7 @@ func TestARequestThatWasNotEvaluatedSaysSo(t *testing.T) {
 // of what limits them.
 func TestUnevaluatedBundlesHaveNoLimitAsTheirReason(t *testing.T) {
 	for _, evaluated := range []bool{true, false} {
-		s := plannertest.Read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "ownedRequests": [
+		s := read(t, `{"groups": [{"name": "gpu", "resources": {"GPU": 1}, "maxReplicas": 4}], "ownedRequests": [
 			{"id": "a", "owner": "ann", "allOrNothing": true, "requests": [{"resources": {"GPU": 1}, "count": 5}]}]}`)
 		p, given, out := place.Decide(&s, model.Policy{})
 		p.RestRequests[0].Unevaluated = !evaluated
@@ -56,4 +56,13 @@ func TestUnevaluatedBundlesHaveNoLimitAsTheirReason(t *testing.T) {
 			t.Errorf("evaluated (%t), its group says %q", evaluated, group)
 		}
 	}
+}
+
+func read(t *testing.T, text string) model.Snapshot {
+	t.Helper()
+	s, err := snapshotfile.ReadSnapshot(strings.NewReader(text), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
