@@ -125,19 +125,6 @@ func TestNothingIsDrainedIfTheLastLookContradicts(t *testing.T) {
 	}
 }
 
-// TestAMoveThatFailsIsNotTriedInEachCycle: each try reads the RayCluster from the API server.
-func TestAMoveThatFailsIsNotTriedInEachCycle(t *testing.T) {
-	w, reads := newHalfEmptyWorld(t, 2, nodepool.ConsolidateServe), 0
-	w.kube.freshErr = errors.New("unavailable")
-	w.kube.onFresh = func() { reads++ }
-	w.minutes(12)
-	reads = 0
-	w.seconds(60)
-	if reads < 1 || reads > 4 || len(w.ray.drains) > 0 {
-		t.Errorf("%d reads within a minute, want some with growing pauses", reads)
-	}
-}
-
 func TestRestartableActorsEndAtTheDeadlineIfTheRayClusterOptsIn(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)

@@ -72,14 +72,9 @@ func TestWhatPreventsTheSuspension(t *testing.T) {
 		want   string
 	}{
 		"a connected driver": {func(w *world) { w.ray.occupants.Drivers.Add("python train.py") }, "driver python train.py was connected"},
-		"a placement group":  {func(w *world) { w.ray.occupants.PlacementGroups.Add("pg") }, "placement group pg was there"},
-		"what is not known":  {func(w *world) { w.ray.occupantsErr = errors.New("unimplemented") }, "what lives in it cannot be seen: unimplemented"},
-		"an owner":           {func(w *world) { w.kube.cluster.Owner = nodepool.Owner{Kind: "RayJob", Name: "train"} }, "RayJob train owns it"},
-		"a request of owner": {func(w *world) { w.kube.cluster.Owned = []nodepool.OwnedRequest{ownedBy("ann")} }, "request r of ann holds capacity"},
 		"warm capacity": {func(w *world) {
 			w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "idle": {"suspendAfter": "2h"}}`)
 		}, "its capacity policy keeps capacity warm now"},
-		"work on the head":            {func(w *world) { w.node("llm-head").Status = raydemand.Running }, "the head is in use"},
 		"shadow mode":                 {func(w *world) { w.kube.cluster.Mode = nodepool.Shadow }, "shadow"},
 		"a freeze":                    {func(w *world) { w.kube.cluster.Freeze = true }, "frozen"},
 		"a head that does not answer": {func(w *world) { w.ray.stateErr = errors.New("timeout") }, "Ray's state cannot be read"},

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -59,38 +58,11 @@ func TestAllForgetAGroupThatIsRenamed(t *testing.T) {
 		r.numGPUs.wrote(nodepool.NumGPUsTarget{Group: name}, w.now)
 		w.after(time.Second)
 	}
+	if m := &r.memory; len(m.shapes) != 2 || len(m.breakers) > 2 {
+		t.Errorf("%d shapes and %d breakers of 2 groups are remembered", len(m.shapes), len(m.breakers))
+	}
 	if len(r.numGPUs.writes) != 1 {
 		t.Errorf("numbers of %d groups are remembered, want that of the one that exists", len(r.numGPUs.writes))
-	}
-}
-
-// TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory: nothing remains of a name that has no pods.
-func TestAGroupThatIsRenamedAgainAndAgainTakesNoMoreMemory(t *testing.T) {
-	m, s := newMemory(), &Config{}
-	v := observe.View{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	stays := nodepool.WorkerGroup{Name: "stays", NumOfHosts: 1, Replicas: 1, Max: 2}
-	for i := range 20 {
-		renamed := nodepool.WorkerGroup{Name: fmt.Sprintf("gpu-%d", i), NumOfHosts: 1, Max: 2}
-		v.Cluster = nodepool.Cluster{UID: "uid-1", Generation: int64(i + 1), ObservedGeneration: int64(i + 1),
-			Groups:  []nodepool.WorkerGroup{renamed, stays},
-			Workers: []nodepool.Worker{{Pod: "worker", Group: "stays", Running: true}}}
-		v.State.Nodes = []raydemand.Node{{ID: raydemand.NodeID{1}, Instance: "worker", Group: "stays",
-			Status: raydemand.Idle, Total: raydemand.Bundle{raydemand.GPU: raydemand.One}}}
-		v.Members = observe.Join(v.Cluster, v.State.Nodes)
-		m.Patches.Wrote(v.Cluster.Generation, []nodepool.Target{{Group: renamed.Name}}, nil)
-		gone := m.Remember(&v, s)
-		if i > 0 && (gone == nil || !gone(fmt.Sprintf("gpu-%d", i-1)) || gone(renamed.Name) || gone("stays")) {
-			t.Fatalf("after %d names, the loop is not asked to forget exactly the one before", i+1)
-		}
-		v.Now = v.Now.Add(time.Second)
-	}
-	if len(m.shapes) != 2 || m.shapes["stays"] == nil || len(m.breakers) > 2 {
-		t.Errorf("%d shapes and %d breakers for 2 groups", len(m.shapes), len(m.breakers))
-	}
-	remembered := 0
-	m.Patches.reverts.Forget(func(string) bool { remembered++; return false })
-	if remembered > 1 {
-		t.Errorf("%d groups that were patched are remembered, want one", remembered)
 	}
 }
 
@@ -104,15 +76,6 @@ func states(s planner.Snapshot) map[string]string {
 		}
 	}
 	return got
-}
-
-func TestWhatThePlanFindsIsPublished(t *testing.T) {
-	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-	w.node(w.pod(0)).Available = gpu(9)
-	d := w.cycle()
-	if !slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == planner.FindingOverstated }) {
-		t.Errorf("findings = %+v, want %s", d.Findings, planner.FindingOverstated)
-	}
 }
 
 // listedAtMost is how many expected pods a snapshot lists.

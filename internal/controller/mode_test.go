@@ -314,27 +314,6 @@ func TestEffectiveMode(t *testing.T) {
 	}
 }
 
-func TestTheModeSaysWhoAskedForIt(t *testing.T) {
-	for want, c := range map[string]struct {
-		cluster  nodepool.Cluster
-		fallback nodepool.Mode
-	}{
-		"managed by the annotation heliostat.dev/mode of the RayCluster": {nodepool.Cluster{Mode: nodepool.Managed}, nodepool.Off},
-		"off by the annotation heliostat.dev/mode of Namespace ml":       {nodepool.Cluster{NamespaceMode: nodepool.Off}, nodepool.Managed},
-		"managed by --mode": {nodepool.Cluster{}, nodepool.Managed},
-		"off by --mode":     {nodepool.Cluster{}, nodepool.Off},
-		"shadow by --mode: neither the RayCluster nor its namespace has the annotation heliostat.dev/mode":  {nodepool.Cluster{}, nodepool.Shadow},
-		"shadow by default: neither the RayCluster nor its namespace has the annotation heliostat.dev/mode": {nodepool.Cluster{}, ""},
-		"the Heliostat sidecar in head pod  manages it; annotate heliostat.dev/mode: managed to hand it to the fleet": {
-			nodepool.Cluster{Head: nodepool.Head{Sidecar: nodepool.OurSidecar}}, ""},
-	} {
-		c.cluster.Key = llm
-		if _, why := (&Config{DefaultMode: c.fallback}).Effective(c.cluster); why.Message != want {
-			t.Errorf("%+v: %q, want %q", c, why.Message, want)
-		}
-	}
-}
-
 func TestExactlyOneOfFleetAndSidecarManagesACluster(t *testing.T) {
 	for _, mode := range []nodepool.Mode{"", nodepool.Managed} {
 		for _, namespace := range []nodepool.Mode{"", nodepool.Managed, nodepool.Shadow, nodepool.Off} {

@@ -170,33 +170,3 @@ func TestAWriteThatFailsIsTriedAgainWithPauses(t *testing.T) {
 		t.Error("not written after the pause")
 	}
 }
-
-func TestRaysNumberIsThatOfTheNewestRunningNode(t *testing.T) {
-	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncEnforce, 2))
-	if len(w.kube.synced) != 1 {
-		t.Fatalf("written %d times while the world was made", len(w.kube.synced))
-	}
-	w.pass(time.Minute)
-	w.group("slices").Replicas = 3
-	w.operate()
-	w.joinAll()
-	d := w.cycle()
-	got := d.NumGPUs["slices"]
-	if got.Ray == nil || *got.Ray != raydemand.Whole(3) || got.Sources.Ray != "the newest of 3 running Ray nodes, 2 of which report another number" {
-		t.Errorf("Ray's nodes announce %v: %s", got.Ray, got.Sources.Ray)
-	}
-}
-
-func TestConflictsOfNumGPUsSlowTheLoopDown(t *testing.T) {
-	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncReport, 0))
-	w.group("slices").NumGPUsSync = nodepool.SyncEnforce
-	w.kube.syncErr = nodepool.ErrConflict
-	var last time.Duration
-	for range 15 {
-		last = w.c.Cycle(t.Context(), key)
-		w.pass(last)
-	}
-	if last < 500*time.Millisecond {
-		t.Errorf("a pause of %v after 15 conflicts, want the API server left alone", last)
-	}
-}

@@ -53,30 +53,6 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 	}
 }
 
-func TestReadOnlyEmitsNoEventAboutWaitingDemand(t *testing.T) {
-	w := newWorld(t, Config{ReadOnly: true}, gpuGroup("gpu", 0, 0, 9))
-	w.want(2, gpu(1))
-	w.seconds(30)
-	if len(w.kube.events) > 0 {
-		t.Errorf("events = %v, want none from a Heliostat that only reads", w.kube.events)
-	}
-}
-
-func TestTheNumberOfGPUsThatWouldBeWrittenIsPartOfThePlan(t *testing.T) {
-	w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, sliceGroup(nodepool.SyncEnforce, 0))
-	changes := w.cycle().OptIn.Changes
-	if len(changes) != 1 || changes[0].Action != "numGpus" || changes[0].Count != "3" {
-		t.Errorf("changes = %+v, want num-gpus 3", changes)
-	}
-	if len(w.kube.synced) > 0 {
-		t.Errorf("wrote %+v in shadow", w.kube.synced)
-	}
-	w.group("slices").NumGPUsSync = nodepool.SyncReport
-	if changes := w.cycle().OptIn.Changes; len(changes) > 0 {
-		t.Errorf("changes = %+v where a number is only reported", changes)
-	}
-}
-
 // The three forms of docs/running.md#in-tree-autoscaling-stays-on, and Ray's own autoscaler.
 func TestOptingInSaysWhichAutoscalerTheHeadHas(t *testing.T) {
 	const patch = `{"enableInTreeAutoscaling":true,"autoscalerOptions":{"image":"'"${HELIOSTAT_IMAGE:?}"'"}}`

@@ -12,25 +12,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func TestGrowthIsWantedSinceItIsFirstPlanned(t *testing.T) {
-	var p patches
-	grows := []nodepool.Target{{Group: "gpu", From: 1, Replicas: 2}}
-	if p.WantGrowth(start, grows); p.growthSince != start {
-		t.Errorf("wanted since %v, want %v", p.growthSince, start)
-	}
-	p.Failed(start, errors.New("refused"))
-	if p.WantGrowth(start.Add(time.Second), grows); p.growthSince != start {
-		t.Errorf("a second later, wanted since %v, want %v", p.growthSince, start)
-	}
-	if got := p.Wrote(2, grows, nil); got != start || !p.growthSince.IsZero() {
-		t.Errorf("written, it was wanted since %v, and is since %v", got, p.growthSince)
-	}
-	p.WantGrowth(start, grows)
-	if p.WantGrowth(start, []nodepool.Target{{Group: "gpu", From: 2, Replicas: 1}}); !p.growthSince.IsZero() {
-		t.Errorf("growth is wanted since %v by a patch that only lowers a goal", p.growthSince)
-	}
-}
-
 func TestAWebhookWithoutAnswerIsAskedAgainSoon(t *testing.T) {
 	for err, longest := range map[error]time.Duration{
 		errors.New("refused"): 30 * time.Second,

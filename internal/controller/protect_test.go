@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"errors"
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -97,23 +96,6 @@ func TestAPodThatRefusesItsGuardKeepsNoOtherFromIts(t *testing.T) {
 	w.guarded("head gpu-1 gpu-2", "the policy is gone")
 }
 
-// The caches are older than the pods: the write is tried again when they show another version, and not before.
-func TestAGuardThatMeetsAConflictWaitsForAnotherVersionOfThePod(t *testing.T) {
-	w := protected(t, Config{})
-	w.kube.guardErr = nodepool.ErrConflict
-	tried := len(w.cycle().Actions)
-	for range 60 {
-		tried += len(w.after(time.Second).Actions)
-	}
-	if tried != 2 {
-		t.Errorf("%d writes in a minute, want one each for the head and the busy worker", tried)
-	}
-	w.kube.guardErr = nil
-	w.kube.cluster.Workers[0].Guard.Version = "2"
-	w.after(time.Second)
-	w.guarded("gpu-1", "only the worker has another version")
-}
-
 // TestADrainTakesTheGuardOfAnIdleWorkerOnly has both workers leave, because the maximum is lowered.
 func TestADrainTakesTheGuardOfAnIdleWorkerOnly(t *testing.T) {
 	w := protected(t, Config{})
@@ -128,19 +110,6 @@ func TestADrainTakesTheGuardOfAnIdleWorkerOnly(t *testing.T) {
 	w.guarded("head gpu-1", "100 ms after the drains")
 	w.seconds(10)
 	w.guarded("head gpu-1", "while the work of the first continues")
-}
-
-func TestNoGuardIsTakenAwayWhileRayIsUnknown(t *testing.T) {
-	w := protected(t, Config{})
-	w.cycle()
-	w.idles(w.pod(0))
-	w.ray.stateErr = errors.New("no answer")
-	w.seconds(60)
-	w.guarded("head gpu-1", "Ray has not answered for a minute")
-	w.ray.stateErr = nil
-	w.ray.session = "session-2"
-	w.after(10 * time.Second)
-	w.guarded("head gpu-1", "the first reading of a new session")
 }
 
 func TestNothingIsGuardedUnasked(t *testing.T) {

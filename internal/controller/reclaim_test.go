@@ -302,22 +302,6 @@ func TestWhatHasChangedSinceTheAskIsNotTaken(t *testing.T) {
 // equal gives both the same PriorityClass.
 func (p *pair) equal() { p.low.kube.cluster.Head.Priority = p.high.kube.cluster.Head.Priority }
 
-// The process restarts while a reservation holds: the budget and the reservation are in the annotations.
-func TestAReservationForATakerOutlastsARestart(t *testing.T) {
-	p := newPair(t, taking, 1, func(*pair) {})
-	p.high.want(1, gpu(1))
-	p.untilTaken()
-	if r := p.low.kube.cluster.GiveBack; r == nil || r.Taker != "ml/high" || !r.Until.After(r.Deadline) {
-		t.Fatalf("reservation %+v", r)
-	}
-	p.restart()
-	p.seconds(60)
-	p.have("after the restart", 1, 1)
-	if p.low.kube.cluster.GiveBack != nil || reservation.Taken(p.low.kube.cluster.Reclaimed, p.low.now) != 1 {
-		t.Errorf("reservation %+v, taken %+v", p.low.kube.cluster.GiveBack, p.low.kube.cluster.Reclaimed)
-	}
-}
-
 // A taker that is deleted or off launches nothing: the reservation for it ends before anything is drained, also if the
 // process has restarted since.
 func TestTheReservationEndsWithoutADrainIfTheTakerGoes(t *testing.T) {

@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"bytes"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -129,18 +127,6 @@ func TestALeaseThatIsOverReleasesItsWorkersAndNobodyElses(t *testing.T) {
 	w.pass(time.Hour)
 	w.cycle()
 	w.wantStates(map[string]raydemand.RequestState{"long": raydemand.RequestSatisfied})
-}
-
-func TestAnEventOfWhatIsNotServedNamesTheRequestAndItsOwner(t *testing.T) {
-	var said bytes.Buffer
-	owned := &fakeOwned{}
-	w := newWorld(t, Config{Owned: owned, Log: slog.New(slog.NewTextHandler(&said, nil))}, gpuGroup("gpu", 0, 0, 2))
-	owned.w = w
-	w.ask("train-7", 3, 0)
-	w.after(time.Second)
-	if want := "requests over REST {GPU 1} (request train-7 of owner of train-7): group gpu is at its maximum of 2"; !strings.Contains(said.String(), want) {
-		t.Errorf("want in it %q, got %s", want, said.String())
-	}
 }
 
 func TestWhileRayDoesNotAnswerLeasesRunOnAndNothingElseIsReported(t *testing.T) {
@@ -303,30 +289,6 @@ func TestARequestStaysExpiredSinceThenThoughItsStatusIsNotWritten(t *testing.T) 
 	}
 }
 
-// A status waits to be written for a while. One that is no longer so must not be written after all.
-func TestWhatIsAsItsObjectSaysAgainIsReportedOnce(t *testing.T) {
-	w, owned := newOwnedWorld(t, 2)
-	w.ask("a", 2, 0)
-	w.cycle()
-	owned.lost = true
-	workers, nodes := w.kube.cluster.Workers, w.ray.nodes
-	w.kube.cluster.Workers, w.ray.nodes = workers[:1], nodes[:2]
-	w.after(time.Second)
-	if last := owned.updates[len(owned.updates)-1]; last.Status.State != raydemand.RequestWaiting {
-		t.Fatalf("its owner sees %+v", last.Status)
-	}
-	// What was found counts before what its object still says.
-	if d := w.after(time.Second); !d.Snapshot.OwnedRequests[0].SatisfiedSince.IsZero() {
-		t.Errorf("it is planned as satisfied since %v", d.Snapshot.OwnedRequests[0].SatisfiedSince)
-	}
-	w.kube.cluster.Workers, w.ray.nodes = workers, nodes
-	before := len(owned.updates)
-	w.seconds(3)
-	if now := owned.updates[before:]; len(now) != 1 || now[0].Status.State != raydemand.RequestSatisfied {
-		t.Errorf("its owner sees %+v, want once that it is satisfied", now)
-	}
-}
-
 func TestTheHourOfAnExpiredRequestBeginsWithItsExpiredStatus(t *testing.T) {
 	w, owned := newOwnedWorld(t, 0)
 	r := w.ask("late", 1, 10*time.Minute)
@@ -346,20 +308,4 @@ func TestTheHourOfAnExpiredRequestBeginsWithItsExpiredStatus(t *testing.T) {
 	if last := owned.updates[len(owned.updates)-1]; !last.Delete || last.ResourceVersion != "1" {
 		t.Errorf("deleted by %+v, want the version that was looked at", last)
 	}
-}
-
-// A leader whose clock is an hour ahead reports leases as expired. With the next leader, whose clock is right, they hold
-// for what they have left.
-func TestALeaseOutlivesALeaderWhoseClockIsAhead(t *testing.T) {
-	w, owned := newOwnedWorld(t, 0)
-	w.ask("a", 1, 10*time.Minute)
-	w.cycle()
-	w.after(time.Hour - time.Minute)
-	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
-	w.now = w.now.Add(-time.Hour + time.Minute)
-	w.restart(Config{Owned: owned})
-	w.cycles(3, time.Minute)
-	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestWaiting})
-	w.after(10 * time.Minute)
-	w.wantStates(map[string]raydemand.RequestState{"a": raydemand.RequestExpired})
 }

@@ -72,31 +72,6 @@ func TestALeaseForAClusterThatIsNotThereRunsOnAndItsRequestGoes(t *testing.T) {
 	}
 }
 
-// Whatever the order of the requests, and whether or not some hold for good.
-func TestOfSeveralLeasesForAClusterThatIsNotThereTheFirstThatEndsCounts(t *testing.T) {
-	for _, leases := range [][]time.Duration{{10 * time.Minute, 5 * time.Minute, 0}, {0, 5 * time.Minute, 10 * time.Minute}, {5 * time.Minute, 0, 5 * time.Minute}} {
-		w, owned := newStrandedWorld(t, Config{})
-		for i, lease := range leases {
-			w.ask(string(rune('a'+i)), 1, lease)
-		}
-		w.look()
-		if next := w.look(); next != 5*time.Minute || len(owned.updates) != len(leases) {
-			t.Errorf("leases %v: looked at again in %v after %d writes", leases, next, len(owned.updates))
-		}
-	}
-}
-
-func TestFaultsOfARequestAreReportedBeforeAMissingCluster(t *testing.T) {
-	w, _ := newStrandedWorld(t, Config{})
-	w.ask("bad", 1, time.Minute).Unreadable = "spec.bundles[0]: resources ask for nothing"
-	w.look()
-	w.pass(time.Hour)
-	w.look()
-	if got := w.request("bad").Status; got.State != raydemand.RequestImpossible || got.Code != raydemand.CodeUnreadable {
-		t.Errorf("reported %+v", got)
-	}
-}
-
 func TestRequestsThatGoWithTheirClusterOrMayBeAnothersGetNoStatus(t *testing.T) {
 	w, owned := newStrandedWorld(t, Config{})
 	w.ask("owned", 1, 0).ClusterUID = "uid-0"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"math/big"
-	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -83,15 +82,4 @@ func TestSumsAndProductsSaturate(t *testing.T) {
 			t.Fatalf("%d × %d = %d, want %d", a, b, got, want)
 		}
 	})
-}
-
-func TestWholeAndStringAgree(t *testing.T) {
-	for _, n := range []int64{0, 1, -7, 1 << 40, int64(MaxAmount / One)} {
-		if got := Whole(n).String(); got != strconv.FormatInt(n, 10) {
-			t.Errorf("Whole(%d) prints %s", n, got)
-		}
-	}
-	if Whole(math.MaxInt64) != MaxAmount || Whole(math.MinInt64) != -MaxAmount {
-		t.Error("Whole wraps around at the ends of int64")
-	}
 }

@@ -49,9 +49,3 @@ func TestBundleEqualityIgnoresZeroAmounts(t *testing.T) {
 		t.Error("IsZero is wrong")
 	}
 }
-
-func TestBundlePrintsNamesInOrder(t *testing.T) {
-	if got, want := (Bundle{"memory": One, GPU: One / 2, CPU: 2 * One}).String(), "{CPU 2, GPU 0.5, memory 1}"; got != want {
-		t.Errorf("printed %s, want %s", got, want)
-	}
-}

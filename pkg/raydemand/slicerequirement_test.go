@@ -83,10 +83,3 @@ func TestAWishWithoutGPUsMeansOne(t *testing.T) {
 		t.Errorf("half a GPU became %s", got)
 	}
 }
-
-func TestAWishIsToldInWords(t *testing.T) {
-	w := &SliceRequirement{Memory: 4864 << 20, ComputeFraction: 0.25, Isolation: IsolationHardware}
-	if got, want := w.String(), "4.75 GiB, 0.25 of a card's compute, hardware"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

@@ -128,29 +128,6 @@ func TestARefusalIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-func TestALimitThatIsOverTakesNothingBackWhenAnotherGroupIsRefused(t *testing.T) {
-	s, r := scene{}, QuotaRefusals{}
-	s.group("a", 0, 4, 1)
-	s.group("b", 0, 0, 1)
-	r.Observe(noon, s.cluster, s.members)
-	if got := fmt.Sprint(s.back(&r)); got != "[a-2 a-3]" {
-		t.Fatalf("takes back %s", got)
-	}
-	r.Observe(noon.Add(2*longestPause), s.cluster, s.members)
-	if got := fmt.Sprint(s.back(&r)); got != "[a-2 a-3]" {
-		t.Fatalf("takes back %s while the same is held back, for example because no patch could be written", got)
-	}
-	later := scene{}
-	later.group("a", 0, 4, 1)
-	later.group("b", 0, 2, 1)
-	later.cluster.Queue.Quota.Pending.Version = "2"
-	later.cluster.Queue.Quota.Pending.Message = "couldn't assign flavors to pod set b: insufficient"
-	r.Observe(noon.Add(2*longestPause), later.cluster, later.members)
-	if got := fmt.Sprint(later.back(&r)); got != "[b-1]" {
-		t.Errorf("takes back %s, want one of the group that Kueue names", got)
-	}
-}
-
 func TestPausesGrowWithEachRefusalAndEnd(t *testing.T) {
 	s, r := scene{}, QuotaRefusals{}
 	s.group("a", 0, 8, 1)
@@ -230,42 +207,6 @@ func TestAFewRefusalsFindTheQuota(t *testing.T) {
 		if running != c.running || refused != c.refused {
 			t.Errorf("%d wanted, %d granted, %d hosts: %d run after %d refusals, want %d after %d",
 				c.demand, c.granted, c.hosts, running, refused, c.running, c.refused)
-		}
-	}
-}
-
-func TestASearchForTheQuotaDoesNotProlongThePause(t *testing.T) {
-	s, r := scene{}, QuotaRefusals{}
-	for i, waiting := range []int{8, 4, 2} {
-		s.cluster.Queue.Quota, s.cluster.Groups, s.members = nil, nil, nil
-		s.group("a", 0, waiting, 1)
-		s.cluster.Queue.Quota.Pending.Version = fmt.Sprint(i)
-		r.Observe(noon.Add(time.Duration(i)*time.Second), s.cluster, s.members)
-	}
-	if now := noon.Add(2*time.Second + shortestPause); len(r.Bounds(now.Add(-1))) != 1 || len(r.Bounds(now)) != 0 {
-		t.Errorf("bounds %+v, want them for %v", r.Bounds(noon), shortestPause)
-	}
-}
-
-// A user may scale a group to more than was asked for, and Kueue may grant it.
-func TestWhatKueueGrantedToOthersIsWhereTheSearchGoesOn(t *testing.T) {
-	for _, c := range []struct {
-		running int
-		want    string
-	}{{4, "6"}, {6, "7"}, {7, "7"}, {8, "no limit"}, {9, "no limit"}} {
-		s, r := scene{}, QuotaRefusals{}
-		s.group("a", 0, 8, 1)
-		r.Observe(noon, s.cluster, s.members) // asks for 4 of the 8 that are refused
-		s = scene{}
-		s.group("a", c.running, 0, 1)
-		s.cluster.Queue.Quota.Pending = nil
-		r.Observe(noon.Add(time.Second), s.cluster, s.members)
-		got := "no limit"
-		for _, bound := range r.Bounds(noon.Add(time.Second)) {
-			got = bound.Amount.String()
-		}
-		if got != c.want {
-			t.Errorf("%d run: asks for %s, want %s", c.running, got, c.want)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // story plays a story of one RayCluster with the groups a and b. Its words are
@@ -131,23 +130,5 @@ func TestAFightIsFoundAndEnds(t *testing.T) {
 				t.Errorf("%d reverts, want %d", s.reverts, test.reverts)
 			}
 		})
-	}
-}
-
-func TestTheFindingSaysWhatHappensToBusyWorkers(t *testing.T) {
-	s := newStory(t)
-	s.tell("us:b=4 argocd-controller:b=1 3m us:b=4 argocd-controller:b=1")
-	found := s.history.Findings(s.now, &s.cluster)
-	if len(found) != 1 {
-		t.Fatalf("findings %+v, want one", found)
-	}
-	f := found[0]
-	if f.Code != FindingReverted || f.Severity != raydemand.Error || f.Field != "spec.workerGroupSpecs[1].replicas" ||
-		f.Object != "RayCluster ml/llm" || !strings.Contains(f.Why, "busy ones too; with in-tree autoscaling it keeps them") {
-		t.Errorf("finding %+v", f)
-	}
-	if want := `field manager "argocd-controller" set replicas of group b back from 4 to 1 at 12:03:00 UTC, revert no. 2; ` +
-		"no worker is removed until 12:13:00 UTC"; f.Seen != want {
-		t.Errorf("seen is %q, want %q", f.Seen, want)
 	}
 }

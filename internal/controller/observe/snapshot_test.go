@@ -105,21 +105,6 @@ func TestSnapshotStates(t *testing.T) {
 	}
 }
 
-func TestTheActivityOfAnIdleNodeIsStaleAndLeftOut(t *testing.T) {
-	works := []string{"Busy workers on node."}
-	for status, want := range map[raydemand.NodeStatus][]string{
-		raydemand.Running: works, raydemand.Draining: works, raydemand.Idle: nil,
-	} {
-		node := raydemand.Node{ID: raydemand.NodeID{1}, Instance: "a", Group: "gpu", Status: status, Activity: works}
-		cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{gpuGroup("gpu", 1, 0, 9)},
-			Workers: []nodepool.Worker{{Pod: "a", Group: "gpu"}}}
-		got := Assemble(SnapshotInput{Cluster: cluster, Members: Join(cluster, []raydemand.Node{node})})
-		if diff := cmp.Diff(want, got.Nodes[0].Activity); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", status, diff)
-		}
-	}
-}
-
 func TestExpectedHostsCompleteReplicasFirst(t *testing.T) {
 	group := gpuGroup("slice", 2, 0, 9)
 	group.NumOfHosts = 2

@@ -1,7 +1,6 @@
 package gcs
 
 import (
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
-	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -54,38 +52,6 @@ func TestRecordedRepliesSayWhatKeepsANodeBusy(t *testing.T) {
 		if recorded == 0 {
 			t.Errorf("no version has %s with %s", test.state, test.pod)
 		}
-	}
-}
-
-// TestEveryRecordedActivityIsKnown checks the texts of all versions, except those of nodes that only had placement
-// groups' resources.
-func TestEveryRecordedActivityIsKnown(t *testing.T) {
-	texts := 0
-	for _, version := range versions {
-		for _, e := range manifest(t, version) {
-			if path.Base(e.Path) != "GetClusterResourceState" || e.Code != "OK" {
-				continue
-			}
-			var reply autoscalerpb.GetClusterResourceStateReply
-			if err := proto.Unmarshal(recordedAnswer(t, version, e.File).reply, &reply); err != nil {
-				t.Fatalf("%s %s: %v", version, e.File, err)
-			}
-			for _, n := range reply.GetClusterResourceState().GetNodeStates() {
-				texts += len(n.GetNodeActivity())
-				kept := activity(n.GetNodeActivity())
-				if read := raydemand.ReadActivity(kept); len(read.Unknown) > 0 {
-					t.Errorf("%s %s: unknown %q", version, e.File, read.Unknown)
-				}
-				for _, text := range kept {
-					if name, _ := raydemand.ActiveResource(text); isPlacementGroupResource(name) {
-						t.Errorf("%s %s: %q is kept", version, e.File, text)
-					}
-				}
-			}
-		}
-	}
-	if texts < 100 {
-		t.Errorf("only %d texts are recorded", texts)
 	}
 }
 

@@ -1,19 +1,16 @@
 package gcs
 
 import (
-	"errors"
 	"math/rand/v2"
 	"path"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // eachRecordedState calls f with each state that was recorded from a real head.
@@ -246,27 +243,5 @@ func TestRequestResourcesOfAV1HeadAreSeenBesideARepeatedState(t *testing.T) {
 	gone, err := client.State(t.Context())
 	if err != nil || len(gone.Demand.Constraint) > 0 {
 		t.Errorf("%v: %v is still requested", err, gone.Demand.Constraint)
-	}
-}
-
-// TestAStateThatMustBeReadTwiceMayFailTheSecondTime lets the head fail between the two calls.
-func TestAStateThatMustBeReadTwiceMayFailTheSecondTime(t *testing.T) {
-	r := headOf(t, "2.52.0", "v1-request-resources")
-	client := dial(t, r)
-	if _, err := client.State(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	var reply autoscalerpb.GetClusterResourceStateReply
-	if err := proto.Unmarshal(r.answers["GetClusterResourceState"].reply, &reply); err != nil {
-		t.Fatal(err)
-	}
-	reply.ClusterResourceState.ClusterResourceStateVersion++
-	r.set("GetClusterResourceState", replyOf(t, &reply))
-	last := *client.lastReading()
-	last.beside.sdkRequest = []byte("another request")
-	client.last = &last
-	r.once("GetClusterResourceState", answer{code: codes.Unavailable, message: "gone"})
-	if _, err := client.State(t.Context()); !errors.Is(err, raydemand.ErrUnavailable) {
-		t.Errorf("State: %v, want ErrUnavailable", err)
 	}
 }
