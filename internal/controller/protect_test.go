@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -110,6 +111,19 @@ func TestADrainTakesTheGuardOfAnIdleWorkerOnly(t *testing.T) {
 	w.guarded("head gpu-1", "100 ms after the drains")
 	w.seconds(10)
 	w.guarded("head gpu-1", "while the work of the first continues")
+}
+
+func TestNoGuardIsTakenAwayWhileRayIsUnknown(t *testing.T) {
+	w := protected(t, Config{})
+	w.cycle()
+	w.idles(w.pod(0))
+	w.ray.stateErr = errors.New("no answer")
+	w.seconds(60)
+	w.guarded("head gpu-1", "Ray has not answered for a minute")
+	w.ray.stateErr = nil
+	w.ray.session = "session-2"
+	w.after(10 * time.Second)
+	w.guarded("head gpu-1", "the first reading of a new session")
 }
 
 func TestNothingIsGuardedUnasked(t *testing.T) {
