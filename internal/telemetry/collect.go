@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -26,8 +25,6 @@ const (
 	maxSeries = 100_000
 	// maxSeriesOfCluster limits the series of one RayCluster. A worker group has up to 14.
 	maxSeriesOfCluster = 1000
-	// maxResources limits the Ray resources in the demand series of one RayCluster; CPU, GPU and memory come first.
-	maxResources = 16
 )
 
 // collect sets the observable instruments.
@@ -167,12 +164,8 @@ func (s *seriesWriter) setDecision(d *addon.Decision, now time.Time) {
 	setEach(s, "heliostat_pods_guarded", "by", guarded)
 	setEach(s, "heliostat_requested_bundles", "status", requested)
 	setEach(s, "heliostat_requests", "status", requestsOf(d))
-	resources, left := bounded(demand, maxResources)
-	for _, resource := range resources {
+	for _, resource := range sorted(demand) {
 		setEach(s, "heliostat_demand", "state", demand[resource], "resource", resource)
-	}
-	for _, resource := range left {
-		s.dropped += len(demand[resource])
 	}
 	for _, g := range d.Plan.Groups {
 		s.setGroup(d, g, ready[g.Name])
@@ -275,16 +268,8 @@ func (s *seriesWriter) setRay(d *addon.Decision) {
 		s.set("autoscaler_pending_nodes", float64(kinds[kind].pending), "NodeType", kind)
 		s.set("autoscaler_recently_failed_nodes", float64(kinds[kind].failed), "NodeType", kind)
 	}
-	for _, part := range []struct {
-		name    string
-		amounts map[string]float64
-	}{{"autoscaler_cluster_resources", cluster}, {"autoscaler_pending_resources", coming}} {
-		resources, left := bounded(part.amounts, maxResources)
-		for _, resource := range resources {
-			s.set(part.name, part.amounts[resource], "resource", resource)
-		}
-		s.dropped += len(left)
-	}
+	setEach(s, "autoscaler_cluster_resources", "resource", cluster)
+	setEach(s, "autoscaler_pending_resources", "resource", coming)
 }
 
 // Unmet counts unserved demand by the code of its reason.
@@ -303,17 +288,29 @@ func Unmet(p *planner.Plan) map[string]int64 {
 func demandOf(summary []planner.DemandSummary) (demand map[string]map[string]float64, requested map[string]int64) {
 	demand, requested = map[string]map[string]float64{}, map[string]int64{}
 	for _, d := range summary {
-		for state, count := range outcomesOf(d) {
-			switch {
-			case count == 0:
-			case d.Kind == planner.KindRequestResources:
+		bundles := []raydemand.Bundle{d.Resources}
+		if d.Gang != nil {
+			bundles = d.Gang.Bundles
+		}
+		for state, count := range map[string]int64{
+			"served": d.Served, "waiting": d.Waiting, "launching": d.Launching, planner.Impossible: d.Impossible,
+			planner.Trying: d.Trying, planner.PoolPromised: d.PoolPromised, planner.Capped: d.Capped,
+			planner.Closed: d.Closed, planner.CoolingDown: d.CoolingDown,
+		} {
+			if count == 0 {
+				continue
+			}
+			if d.Kind == planner.KindRequestResources {
 				requested[state] += count
-			case d.Gang != nil:
-				for _, bundle := range d.Gang.Bundles {
-					addDemand(demand, bundle, state, count)
+				continue
+			}
+			for _, bundle := range bundles {
+				for resource, amount := range bundle {
+					if demand[resource] == nil {
+						demand[resource] = map[string]float64{}
+					}
+					demand[resource][state] += amount.Float() * float64(count)
 				}
-			default:
-				addDemand(demand, d.Resources, state, count)
 			}
 		}
 	}
@@ -334,50 +331,6 @@ func requestsOf(d *addon.Decision) map[string]int64 {
 		}
 	}
 	return requests
-}
-
-// outcomesOf counts the outcomes of one demand.
-func outcomesOf(d planner.DemandSummary) map[string]int64 {
-	return map[string]int64{
-		"served":             d.Served,
-		"waiting":            d.Waiting,
-		"launching":          d.Launching,
-		planner.Impossible:   d.Impossible,
-		planner.Trying:       d.Trying,
-		planner.PoolPromised: d.PoolPromised,
-		planner.Capped:       d.Capped,
-		planner.Closed:       d.Closed,
-		planner.CoolingDown:  d.CoolingDown,
-	}
-}
-
-func addDemand(demand map[string]map[string]float64, bundle raydemand.Bundle, state string, count int64) {
-	for resource, amount := range bundle {
-		if demand[resource] == nil {
-			demand[resource] = map[string]float64{}
-		}
-		demand[resource][state] += amount.Float() * float64(count)
-	}
-}
-
-// first are the resources with the highest priority.
-var first = []string{"CPU", "GPU", "memory"}
-
-// bounded returns at most limit names, which get series, and the remaining names.
-func bounded[V any](amounts map[string]V, limit int) (chosen, left []string) {
-	names := sorted(amounts)
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-	if len(names) <= limit {
-		return names, nil
-	}
-	return names[:limit], names[limit:]
-}
-
-func rank(resource string) int {
-	if at := slices.Index(first, resource); at >= 0 {
-		return at
-	}
-	return len(first)
 }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
