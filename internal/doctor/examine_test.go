@@ -142,20 +142,11 @@ func TestThePageHasEveryCheckWithItsSeverityAndNoOther(t *testing.T) {
 }
 
 // A check says why a fault matters, as a sentence that follows the field: lower-case, without a full stop. What plans
-// and serve report too has their sentence.
-func TestEveryCheckSaysWhyAFaultMatters(t *testing.T) {
+// and serve report too has their sentence, and a code has one meaning everywhere.
+func TestChecksAreOfOneStyle(t *testing.T) {
 	for _, check := range doctor.Checks() {
-		if strings.HasSuffix(check.Why, ".") {
-			t.Errorf("%s: because %q", check.Code, check.Why)
-		}
-	}
-}
-
-// A code that other parts of Heliostat report, too, has one meaning. What only the doctor finds has its own code.
-func TestCodesAreOfOneStyle(t *testing.T) {
-	for _, check := range doctor.Checks() {
-		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(check.Code) {
-			t.Errorf("%s is not like-this", check.Code)
+		if strings.HasSuffix(check.Why, ".") || !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(check.Code) {
+			t.Errorf("%s is not like-this, or says why with a full stop: %q", check.Code, check.Why)
 		}
 	}
 }

@@ -95,14 +95,6 @@ func TestWhatKarpenterDoesToUnguardedPodsIsAWarningOnlyIfItIsProven(t *testing.T
 	}
 }
 
-func TestAValueOfAnotherTypeIsShown(t *testing.T) {
-	all := objects(t, "testdata/shows/consolidation-unguarded.yaml")
-	field(t, all[2], "/spec/disruption/consolidationPolicy", 8)
-	if f, _ := findingOf(examine(t, all), "consolidation-unguarded"); f.Seen != "8" {
-		t.Errorf("seen %q, want the value that is set", f.Seen)
-	}
-}
-
 func TestABudgetBlocksIfItNeedsTheScaleOfARayCluster(t *testing.T) {
 	selecting := func(labels map[string]any) func(*testing.T, []map[string]any) {
 		return func(t *testing.T, all []map[string]any) {

@@ -221,24 +221,6 @@ func TestKubeRaysOwnSamplesHaveTheListedFindings(t *testing.T) {
 	}
 }
 
-// Every RayCluster, RayJob, RayService and RayCronJob among the samples is read, whether it has a name or gets one.
-func TestEveryKindOfKubeRaysSamplesIsRead(t *testing.T) {
-	for file, want := range map[string]string{
-		"ray-cronjob.sample.yaml":                                           "RayCronJob/raycronjob-sample",
-		"ray-job.kueue-toy-sample.yaml":                                     "RayJob/rayjob-sample-*",
-		"pytorch-text-classifier/ray-job.pytorch-distributed-training.yaml": "RayJob/pytorch-text-classifier-*",
-	} {
-		found := input(t, objects(t, filepath.Join(kubeRaySamples(t), file)))
-		read := false
-		for _, o := range found.Objects {
-			read = read || o.String() == want && o.Cluster != nil
-		}
-		if !read {
-			t.Errorf("%s has no %s with a RayCluster", file, want)
-		}
-	}
-}
-
 // The commands for an object without a name change its manifest, and a shell can run them.
 func TestFixesOfAnObjectWithoutANameChangeItsManifest(t *testing.T) {
 	all := objects(t, "testdata/shows/gpu-limit-differs.yaml")[:1]
