@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -30,8 +29,7 @@ func (m *Manager) ResourceRequests(_ context.Context, key nodepool.ClusterKey) (
 // SetResourceRequests replaces the annotation resource-requests and sets since when; without requests it removes both.
 // Users ask for it, so any process may write it, leading or not, whatever the mode. It does not write to a frozen
 // RayCluster, even if no watch has reported the freeze yet: the write succeeds only for the version that was read, and
-// after a conflict the RayCluster is read from the API server. The writes of several callers follow each other, so that
-// they do not conflict. nodepool.ErrTooLarge names the limit.
+// after a conflict the RayCluster is read from the API server. nodepool.ErrTooLarge names the limit.
 func (m *Manager) SetResourceRequests(
 	ctx context.Context,
 	key nodepool.ClusterKey,
@@ -47,17 +45,7 @@ func (m *Manager) SetResourceRequests(
 	if err != nil {
 		return fmt.Errorf("requesting resources of %s: %w", key, err)
 	}
-	held, _ := m.requesting.LoadOrStore(key, semaphore.NewWeighted(1))
-	turn := held.(*semaphore.Weighted)
-	if err := turn.Acquire(ctx, 1); err != nil {
-		return fmt.Errorf("requesting resources of %s: waiting for an earlier request: %w", key, context.Cause(ctx))
-	}
-	defer turn.Release(1)
-	err = m.writeRequests(ctx, key, annotations)
-	if isGone(err) {
-		m.requesting.Delete(key)
-	}
-	return err
+	return m.writeRequests(ctx, key, annotations)
 }
 
 // writeRequests writes annotations to the known RayCluster, or if that is out of date, to a fresh one.

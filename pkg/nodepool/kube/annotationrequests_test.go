@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -101,34 +100,6 @@ func TestAWriteOfASidecarRequestsItsCycle(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestPlainRequestsForARayClusterAreWrittenOneAfterAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
-		m := managerOf(t, server, rayClusterOf(t, twoGroups, "9"))
-		server.answered = func() { time.Sleep(time.Second) }
-		var calls sync.WaitGroup
-		begun := time.Now()
-		for i := range 3 {
-			calls.Go(func() {
-				err := m.SetResourceRequests(t.Context(), llm, nil, time.Time{})
-				if want := time.Duration(i+1) * time.Second; err != nil || time.Since(begun) != want {
-					t.Errorf("call %d ends after %v, want %v: %v", i, time.Since(begun), want, err)
-				}
-			})
-			synctest.Wait()
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-		defer cancel()
-		if err := m.SetResourceRequests(ctx, llm, nil, time.Time{}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a caller who does not wait for the others gets %v", err)
-		}
-		calls.Wait()
-		if n := len(server.requests); n != 3 {
-			t.Errorf("%d calls, want one for each caller who waited", n)
-		}
-	})
 }
 
 func TestWhatCallersAskDoesNotWaitForWhatNobodyWaitsFor(t *testing.T) {

@@ -70,7 +70,7 @@ func (m *Manager) deleteIdle(ctx context.Context, change nodepool.IdleChange) er
 // unrequested lists ResourceRequests, because one that a watch has not shown yet changes nothing in the RayCluster. One
 // for the RayCluster is a conflict, also if it has expired. It reads page by page: there may be many.
 func (m *Manager) unrequested(ctx context.Context, key nodepool.ClusterKey) error {
-	err := eachObject(ctx, m.requestObjects.Namespace(key.Namespace), pageSize, func(object map[string]any) error {
+	err := eachObject(ctx, m.requestObjects.Namespace(key.Namespace), func(object map[string]any) error {
 		if of, _, _ := unstructured.NestedString(object, "spec", "rayCluster"); of == key.Name {
 			name, _, _ := unstructured.NestedString(object, "metadata", "name")
 			return fmt.Errorf("ResourceRequest %s is for it: %w", name, nodepool.ErrConflict)

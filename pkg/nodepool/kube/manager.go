@@ -56,7 +56,6 @@ type Manager struct {
 	rayClusters dynamic.NamespaceableResourceInterface
 	// userClusters are RayClusters too, through the client for users' calls.
 	userClusters dynamic.NamespaceableResourceInterface
-	requesting   sync.Map // of *semaphore.Weighted by nodepool.ClusterKey, for its writer of plain requests
 	core         corev1client.CoreV1Interface
 	recorder     record.EventRecorder // nil in the single form
 	lease        *lease               // nil without leader election
@@ -154,13 +153,8 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		m.lease = lease
 		managerOptions.LeaderElection, managerOptions.LeaderElectionResourceLockInterface = true, lease
 		managerOptions.LeaderElectionReleaseOnCancel = true
-		managerOptions.LeaseDuration, managerOptions.RenewDeadline, managerOptions.RetryPeriod = new(
-			leaseDuration,
-		), new(
-			renewDeadline,
-		), new(
-			retryPeriod,
-		)
+		managerOptions.LeaseDuration, managerOptions.RenewDeadline = new(leaseDuration), new(renewDeadline)
+		managerOptions.RetryPeriod = new(retryPeriod)
 	}
 	var err error
 	if m.manager, err = manager.New(config, managerOptions); err != nil {
@@ -434,7 +428,6 @@ func (m *Manager) needsWorker(key nodepool.ClusterKey) bool {
 // forget drops what is kept about a RayCluster that is gone.
 func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.newestSeen.drop(key)
-	m.requesting.Delete(key)
 	m.decodes.drop(key)
 	m.panics.drop(key)
 	m.owners.Drop(key)

@@ -8,16 +8,16 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
-
-// pageSize keeps responses small on clusters with thousands of nodes and pods.
-const pageSize = 500
 
 // ListNodes reads all nodes from the API server, and what describes their GPUs besides: pods, ResourceSlices and
 // ResourceClaims, the Cluster Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are required.
@@ -31,7 +31,7 @@ func ListNodes(ctx context.Context, config *rest.Config) (*decode.NodeSet, error
 	all := func(kinds ...schema.GroupVersionResource) func() error {
 		return func() error {
 			for _, kind := range kinds {
-				if err := eachObject(ctx, client.Resource(kind), pageSize, set.Add); err != nil {
+				if err := eachObject(ctx, client.Resource(kind), set.Add); err != nil {
 					return err
 				}
 			}
@@ -83,22 +83,11 @@ func ListNodes(ctx context.Context, config *rest.Config) (*decode.NodeSet, error
 }
 
 // eachObject lists objects page by page, and ends with the first error.
-func eachObject(
-	ctx context.Context, client dynamic.ResourceInterface, page int64, do func(object map[string]any) error,
-) error {
-	options := metav1.ListOptions{Limit: page}
-	for {
-		list, err := client.List(ctx, options)
-		if err != nil {
-			return err
-		}
-		for i := range list.Items {
-			if err := do(list.Items[i].Object); err != nil {
-				return err
-			}
-		}
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return nil
-		}
-	}
+func eachObject(ctx context.Context, client dynamic.ResourceInterface, do func(object map[string]any) error) error {
+	list := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return client.List(ctx, options)
+	})
+	return list.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		return do(object.(*unstructured.Unstructured).Object)
+	})
 }
