@@ -4,10 +4,8 @@ package policytext
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -52,35 +50,7 @@ func checkText(text []byte) *fieldpath.Fault {
 	if fault := fieldpath.CheckObject(text, policyWant); fault != nil {
 		return fault
 	}
-	var whole any
-	if err := json.Unmarshal(text, &whole); err != nil {
-		return &fieldpath.Fault{Value: fieldpath.Excerpt(string(text), 60), Want: policyWant}
-	}
-	if path, is := null(whole, fieldpath.Path{}); is {
-		return &fieldpath.Fault{Path: path, Value: "null", Want: "a value, or no key"}
-	}
 	return nil
-}
-
-// null finds a null: the API server refuses them too, and it is unclear what one would mean.
-func null(value any, at fieldpath.Path) (fieldpath.Path, bool) {
-	switch v := value.(type) {
-	case nil:
-		return at, true
-	case []any:
-		for i := range v {
-			if path, is := null(v[i], at.Index(i)); is {
-				return path, true
-			}
-		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if path, is := null(v[name], at.Key(name)); is {
-				return path, true
-			}
-		}
-	}
-	return at, false
 }
 
 // The bounds of a bundle.
