@@ -71,7 +71,7 @@ func TestWhatPreventsTheSuspension(t *testing.T) {
 		change func(w *world)
 		want   string
 	}{
-		"a connected driver": {func(w *world) { w.ray.occupants.Drivers.Add("python train.py") }, "driver python train.py was connected"},
+		"a connected driver": {func(w *world) { w.ray.occupants.Drivers.Add("python train.py") }, "drivers were connected (python train.py)"},
 		"warm capacity": {func(w *world) {
 			w.policy(`{"keepWarm": [{"group": "gpu", "count": 1}], "idle": {"suspendAfter": "2h"}}`)
 		}, "its capacity policy keeps capacity warm now"},

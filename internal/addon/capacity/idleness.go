@@ -227,27 +227,12 @@ func (c *IdleClock) Looked(now time.Time, found raydemand.Occupants, err error) 
 		c.unknown, c.announced = err.Error(), time.Time{}
 		return
 	}
-	for _, each := range []struct {
-		raydemand.Living
-		one, many, does string
-	}{
-		{found.Drivers, "driver", "drivers", "connected"},
-		{found.Actors, "actor", "actors", "alive"},
-		{found.PlacementGroups, "placement group", "placement groups", "there"},
-	} {
-		if each.Count == 0 {
-			continue
+	what := [...]string{"placement groups were there", "actors were alive", "drivers were connected"}
+	for i, living := range []raydemand.Living{found.PlacementGroups, found.Actors, found.Drivers} {
+		if living.Count > 0 {
+			held := what[i] + " (" + strings.Join(living.Names, ", ") + ")"
+			*c = IdleClock{session: c.session, since: now, seen: c.seen, held: held}
 		}
-		what, verb := each.one, "was"
-		if each.Count > 1 {
-			what, verb = fmt.Sprintf("%d %s", each.Count, each.many), "were"
-		}
-		if each.More {
-			what = "at least " + what
-		}
-		held := fmt.Sprintf("%s %s %s %s", what, strings.Join(each.Names, ", "), verb, each.does)
-		*c = IdleClock{session: c.session, since: now, seen: c.seen, held: held}
-		return
 	}
 }
 

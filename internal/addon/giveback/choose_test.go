@@ -294,19 +294,6 @@ func TestWhatAReservationHolds(t *testing.T) {
 	}
 }
 
-func BenchmarkChoose(b *testing.B) {
-	f := newFleet()
-	f.group("h", 8, 0)
-	for i := range 1000 {
-		f.worker(fmt.Sprintf("w%04d", i), "h", time.Duration(i)*time.Second)
-	}
-	for b.Loop() {
-		if _, err := Choose(f.in, giveback.Ask{GPUs: 800, Group: "h", Force: true}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func TestWhatIsOfferedCouldAllGoWithoutForce(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(*fleet)

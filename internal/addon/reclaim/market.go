@@ -36,8 +36,8 @@ type Market struct {
 
 	mu      sync.Mutex // guards all below
 	members map[nodepool.ClusterKey]*member
-	// parts are the members that allow it, hold something down for a taker or would take something. Without the
-	// annotation anywhere there are none, and a cycle costs nothing.
+	// parts are the members that allow it or hold something down for a taker. Without the annotation anywhere there are
+	// none, and a cycle costs nothing.
 	parts map[nodepool.ClusterKey]*member
 }
 
@@ -116,7 +116,7 @@ func (m *Market) note(o *addon.Cycle) {
 
 // part updates whether a member is one of the parts, after a change of it.
 func (m *Market) part(each *member) {
-	if each.reclaimable || each.gives != nil || each.wants != nil {
+	if each.reclaimable || each.gives != nil {
 		m.parts[each.key] = each
 	} else {
 		delete(m.parts, each.key)
@@ -302,24 +302,6 @@ func (m *Market) want(taker nodepool.ClusterKey, found *taking, now bool) {
 	defer m.mu.Unlock()
 	each := m.members[taker]
 	each.wants, each.takes = found, now
-	m.part(each)
-}
-
-// wantedFrom returns what would be taken from a RayCluster, by the taker that comes first; nil for nothing.
-func (m *Market) wantedFrom(key nodepool.ClusterKey) *taking {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var first *member
-	for _, each := range m.parts {
-		if t := each.wants; t != nil && t.from == key && len(t.offers) > 0 &&
-			(first == nil || cmp.Or(each.compare(first.rank), first.key.Compare(each.key)) > 0) {
-			first = each
-		}
-	}
-	if first == nil || m.members[key] == nil || m.members[key].gives != nil {
-		return nil
-	}
-	return first.wants
 }
 
 // allows returns why a RayCluster that is asked may not be taken from any more, in the cycle in which it answers: what

@@ -4,9 +4,9 @@
 //
 // A taker looks when its demand or its pods wait because the node pools are full. The others say what they could give
 // back, and the taker plans as if it were gone: what is taken is what its pods need, on the very nodes, or nothing. One
-// taking concerns one worker group of one RayCluster. What would be taken is shown as a finding of both, in all modes
-// and with the feature off. The processes of a fleet do not share a Market, so with shards a taker sees the RayClusters
-// of its own process alone.
+// taking concerns one worker group of one RayCluster. What would be taken is shown as a finding of the taker, in all
+// modes and with the feature off. The processes of a fleet do not share a Market, so with shards a taker sees the
+// RayClusters of its own process alone.
 package reclaim
 
 import (
@@ -170,7 +170,7 @@ func (f *feature) leaving(
 	return workers, than, unread
 }
 
-// give ends the reservation when the taker waits for nothing any more, and shows what would be taken.
+// give ends the reservation when the taker waits for nothing any more.
 func (f *feature) give(ctx context.Context, o *addon.Cycle) {
 	v := &o.View
 	if v.Mode == nodepool.Managed && f.over(o) && f.loop.MayWrite(v.Cluster.Key) {
@@ -182,14 +182,6 @@ func (f *feature) give(ctx context.Context, o *addon.Cycle) {
 		}
 		f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackEnds,
 			Message: "the groups may grow again, because RayCluster " + r.Taker + " has what it needs: " + r.String()})
-	}
-	if t := f.market.wantedFrom(v.Cluster.Key); t != nil {
-		o.Findings = append(o.Findings, raydemand.Finding{Code: FindingPossible, Severity: raydemand.Info,
-			Object: "RayCluster " + v.Cluster.Key.String(),
-			Field:  "metadata.annotations." + giveback.ReclaimableAnnotation, Seen: "true",
-			Why: fmt.Sprintf("RayCluster %s would take %s", t.taker, t.text()),
-			Fix: fmt.Sprintf("to keep them: kubectl -n %s annotate raycluster %s %s-", v.Cluster.Key.Namespace,
-				v.Cluster.Key.Name, giveback.ReclaimableAnnotation)})
 	}
 }
 

@@ -108,8 +108,7 @@ func beyond(now, base map[string]int64) map[string]int64 {
 }
 
 // mostOffered bounds the offers that one choice looks at, and so its plans: most need one for each offer. With very
-// many workers of the taker, or kinds of requests, there are fewer, so that a choice takes some tens of milliseconds
-// (BenchmarkFewest).
+// many workers of the taker, or kinds of requests, there are fewer, so that a choice takes some tens of milliseconds.
 func (w *whatIf) mostOffered() int {
 	const least, most, work, perRequest = 8, 64, 80_000, 8
 	return max(least, min(most, work/(1+len(w.snapshot.Nodes)+perRequest*len(w.snapshot.Requests))))

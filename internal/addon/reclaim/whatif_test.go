@@ -99,41 +99,6 @@ func TestTheFewestWorkersThatMakeRoomAreChosen(t *testing.T) {
 	}
 }
 
-// BenchmarkFewest chooses among the offers of a full pool, all of which are needed in the last cases. The taker has a
-// worker on each node, and many different requests beside those that wait for room.
-func BenchmarkFewest(b *testing.B) {
-	for _, c := range []struct {
-		nodes                int
-		gpus, demand, left   int64
-		workers, kinds, want int
-	}{
-		{1000, 1, 32, 8, 0, 0, 8}, {1000, 8, 8, 64, 1000, 0, 64}, {1000, 8, 8, 64, 1000, 200, 24},
-		{1000, 8, 8, 64, 1000, 1900, 8}, {5000, 8, 8, 64, 5000, 0, 8},
-	} {
-		b.Run(fmt.Sprintf("nodes=%d/gpus=%d/workers=%d/kinds=%d/take=%d", c.nodes, c.gpus, c.workers, c.kinds, c.want), func(b *testing.B) {
-			o, offers := fullPool(c.nodes, c.gpus, c.demand)
-			s := &o.Intent.Snapshot
-			for i := range c.workers {
-				s.Nodes = append(s.Nodes, planner.Node{Pod: fmt.Sprintf("pod%04d", i), Group: "gpu", State: planner.Running, KubeNode: fmt.Sprintf("n%04d", i),
-					Total: s.Groups[0].Resources, Available: raydemand.Bundle{}})
-			}
-			for i := range c.kinds {
-				s.Requests = append(s.Requests, raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.Whole(c.gpus) - raydemand.Amount(i+1)}, Count: 3})
-			}
-			s.Groups[0].Max, s.Groups[0].Bound = 9000, int64(c.workers)
-			o.Intent.Plan = planner.Compute(*s, s.Policy)
-			for b.Loop() {
-				got := newWhatIf(o).fewest(offers, c.left, rank{})
-				if got == nil || len(got.offers) != c.want {
-					b.Fatalf("%+v", got)
-				}
-			}
-		})
-	}
-}
-
-// Demand that other nodes can serve, or pods on their way, takes nothing: the group that the plan would choose if there
-// were room does not count.
 func TestOnlyDemandThatHasNoRoomElsewhereTakes(t *testing.T) {
 	const none = 0
 	for name, c := range map[string]struct {
