@@ -194,14 +194,24 @@ func (c *CardRequest) with(r run, count, n int64) run {
 
 // room returns how many pods fit on the cards, at most limit.
 func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
-	if part, parts := c.stacked(runs, order); parts > 1 {
-		return part.room(runs, order, cappedProduct(limit, parts)) / parts
-	}
+	part, parts := c.stacked(runs, order)
+	runs, order = c.inOwnOrder(runs, order)
+	return part.fit(runs, order, cappedProduct(limit, parts)) / parts
+}
+
+// mostOverCards bounds how many pods with parts on several cards are placed on one node. No node runs more pods.
+const mostOverCards = 1 << 10
+
+// fit returns how many pods fit, at most limit, if each has its parts on different cards.
+func (c *CardRequest) fit(runs []run, order string, limit int64) (n int64) {
 	if c.Cards > 1 {
-		runs, order = c.inOwnOrder(runs, order)
-		return c.roomOverCards(runs, order, limit)
+		for limit = min(limit, mostOverCards); n < limit; n++ {
+			if runs = c.takeOne(runs, order); runs == nil {
+				break
+			}
+		}
+		return n
 	}
-	var n int64
 	for i := range runs {
 		if n += cappedProduct(c.times(&runs[i]), runs[i].count); n >= limit {
 			return limit
@@ -212,8 +222,15 @@ func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
 
 // take returns the cards with n more pods, of which they have room for as many.
 func (c *CardRequest) take(runs []run, order string, n int64) []run {
-	runs, own := c.inOwnOrder(runs, order)
-	after := c.takeInOwnOrder(runs, own, n)
+	part, parts := c.stacked(runs, order)
+	after, own := c.inOwnOrder(runs, order)
+	if n *= parts; part.Cards > 1 {
+		for ; n > 0; n-- {
+			after = part.takeOne(after, own)
+		}
+	} else {
+		after = part.takeEach(after, own, n)
+	}
 	if own != order {
 		return ordered(after, order)
 	}
@@ -228,181 +245,50 @@ func (c *CardRequest) inOwnOrder(runs []run, order string) ([]run, string) {
 	return ordered(slices.Clone(runs), c.Order), c.Order
 }
 
-func (c *CardRequest) takeInOwnOrder(runs []run, order string, n int64) []run {
-	c, parts := c.stacked(runs, order)
-	n *= parts
-	switch {
-	case c.Cards > 1:
-		after, _ := c.takeOverCards(runs, order, n)
-		return after
-	case order == sharing.EmptiestCard:
-		return c.takeLevel(runs, n)
-	}
-	after := make([]run, 0, len(runs)+2)
-	for i, r := range runs {
-		each := c.times(&r)
-		if n == 0 || each == 0 {
-			after = append(after, runs[i])
-			continue
-		}
-		full := min(n/each, r.count)
-		rest := int64(0)
-		if full < r.count {
-			rest = n % each
-		}
-		after = append(after, c.with(r, full, each))
-		if n -= full*each + rest; rest > 0 {
-			after = append(after, c.with(r, 1, rest))
-			full++
-		}
-		r.count -= full
-		after = append(after, r)
-	}
-	return ordered(after, order)
-}
-
-// takeLevel places pods on the emptiest card that fits, one after the other. While many are left, it gives each card a
-// part of its share at once.
-func (c *CardRequest) takeLevel(runs []run, n int64) []run {
-	const parts = 8
+// takeEach places n pods with a part of one card each on the first card that fits, one after the other. Only with
+// EmptiestCard, another card may come first after each pod.
+func (c *CardRequest) takeEach(runs []run, order string, n int64) []run {
 	after := append(make([]run, 0, len(runs)+2), runs...)
 	for n > 0 {
-		at, cards := -1, int64(0)
-		for i, r := range after {
-			if c.times(&r) == 0 {
-				continue
-			}
-			if cards += r.count; at < 0 {
-				at = i
-			}
+		at := slices.IndexFunc(after, func(r run) bool { return c.times(&r) > 0 })
+		r, each := after[at], int64(1)
+		if order != sharing.EmptiestCard {
+			each = min(n, c.times(&r))
 		}
-		r := after[at]
-		each := min(max(n/cappedProduct(cards, parts), 1), c.times(&r))
 		count := min(n/each, r.count)
 		after[at].count -= count
-		after = ordered(append(after, c.with(r, count, each)), sharing.EmptiestCard)
+		after = ordered(slices.Insert(after, at, c.with(r, count, each)), order)
 		n -= count * each
 	}
 	return after
 }
 
-// Pods that take a part of several cards: each on that many different cards.
-
-// mostOverCards bounds how many of them are placed on one node. No node runs more pods.
-const mostOverCards = 1 << 10
-
-// roomOverCards returns how many pods fit if each takes its part of several cards, at most limit.
-func (c *CardRequest) roomOverCards(runs []run, order string, limit int64) int64 {
-	limit = min(limit, mostOverCards)
-	if order == sharing.FullestCard || order == sharing.LastCard {
-		_, n := c.takeInOrder(runs, order, limit)
-		return n
-	}
-	return roomFor(c.placesOf(runs, make([]places, 0, 16)), c.Cards, limit)
-}
-
-// places is how many pods could use each of a number of cards.
-type places struct{ cards, each int64 }
-
-func (c *CardRequest) placesOf(runs []run, list []places) []places {
+// takeOne places one pod with parts of several cards; nil if it does not fit. Schedulers that fill cards take the first
+// ones that fit. Of the others it takes those with room for the most such pods, so that as many fit as can.
+func (c *CardRequest) takeOne(runs []run, order string) []run {
+	fits, takes, left := make([]int, 0, len(runs)), make([]int64, len(runs)), c.Cards
 	for i := range runs {
-		if n := c.times(&runs[i]); n > 0 {
-			list = append(list, places{runs[i].count, n})
+		if c.times(&runs[i]) > 0 {
+			fits = append(fits, i)
 		}
 	}
-	return list
-}
-
-// roomFor returns how many pods with parts on several cards fit. n of them fit if the cards have n places for each
-// part, at most n on one card, because no card has two parts of one pod.
-func roomFor(list []places, parts, limit int64) int64 {
-	low, high := int64(0), min(limit, placesFor(list, limit*parts)/parts)
-	for n := high; low < high; n = (low + high + 1) / 2 {
-		if placesFor(list, n) >= n*parts {
-			low = n
-		} else {
-			high = n - 1
-		}
+	if order != sharing.FullestCard && order != sharing.LastCard {
+		slices.SortStableFunc(fits, func(a, b int) int { return cmp.Compare(c.times(&runs[b]), c.times(&runs[a])) })
 	}
-	return low
-}
-
-// placesFor counts the places that n pods could use, at most n on each card.
-func placesFor(list []places, n int64) (sum int64) {
-	for _, p := range list {
-		sum += min(p.cards, mostOverCards) * min(p.each, n)
+	for _, i := range fits {
+		takes[i] = min(runs[i].count, left)
+		left -= takes[i]
 	}
-	return sum
-}
-
-func (c *CardRequest) takeOverCards(runs []run, order string, n int64) ([]run, int64) {
-	if order == sharing.FullestCard || order == sharing.LastCard {
-		return c.takeInOrder(runs, order, n)
+	if left > 0 {
+		return nil
 	}
-	return c.takeKeepingRoom(runs, order, n)
-}
-
-// takeInOrder places pods on the first cards that fit. These stay the first while they fit.
-func (c *CardRequest) takeInOrder(runs []run, order string, n int64) (after []run, placed int64) {
-	after = runs
-	for placed < n {
-		var next []run
-		cards, each := c.Cards, n-placed
-		for _, r := range after {
-			take := int64(0)
-			if times := c.times(&r); times > 0 && cards > 0 {
-				take, each = min(r.count, cards), min(each, times)
-				cards -= take
-			}
-			first, rest := r, r
-			first.count, rest.count = take, r.count-take
-			next = append(next, first, rest)
+	after := make([]run, 0, 2*len(runs))
+	for i, r := range runs {
+		if takes[i] > 0 {
+			after = append(after, c.with(r, takes[i], 1))
+			r.count -= takes[i]
 		}
-		if cards > 0 {
-			break
-		}
-		cards = c.Cards
-		for i := 0; cards > 0; i += 2 {
-			cards -= next[i].count
-			next[i] = c.with(next[i], next[i].count, each)
-		}
-		after, placed = ordered(next, order), placed+each
+		after = append(after, r)
 	}
-	return after, placed
-}
-
-// takeKeepingRoom places pods on the preferred cards with which as many pods fit as with any others. If n more pods
-// fit, a card with room for n of them loses one place in any case: either to the pod, or because n is one less.
-// Therefore only the use of other cards can lower the room.
-func (c *CardRequest) takeKeepingRoom(runs []run, order string, n int64) (after []run, placed int64) {
-	after = runs
-	list := make([]places, 0, 16)
-	room := c.roomOverCards(runs, order, mostOverCards)
-	for ; placed < n && room > 0; placed, room = placed+1, room-1 {
-		list = c.placesOf(after, list[:0])
-		var large int64
-		for _, p := range list {
-			if p.each >= room {
-				large += p.cards
-			}
-		}
-		small := placesFor(list, room) - room*c.Cards + c.Cards - large
-		next, cards := make([]run, 0, 2*len(after)), c.Cards
-		for _, r := range after {
-			take, times := int64(0), c.times(&r)
-			switch {
-			case times >= room:
-				take = min(r.count, cards)
-			case times > 0:
-				take = min(r.count, cards, max(small, 0))
-				small -= take
-			}
-			cards -= take
-			rest := r
-			rest.count -= take
-			next = append(next, c.with(r, take, 1), rest)
-		}
-		after = ordered(next, order)
-	}
-	return after, placed
+	return ordered(after, order)
 }

@@ -485,8 +485,5 @@ func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.A
 	// What is free is not known here, so the order in which the scheduler chooses cards does not matter.
 	c := &CardRequest{Cards: ask.Cards, Memory: ask.Memory, MemoryPercent: 100, Cores: ask.Cores, Stacked: ask.Stacked}
 	part, parts := c.stacked(runs, layout.order)
-	if parts == 1 && c.Cards > 1 {
-		return roomFor(c.placesOf(runs, nil), c.Cards, n)
-	}
-	return part.room(runs, "", cappedProduct(n, parts)) / parts
+	return part.fit(runs, "", cappedProduct(n, parts)) / parts
 }

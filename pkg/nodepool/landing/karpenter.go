@@ -2,15 +2,11 @@ package landing
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // karpenterKnows are prefixes of labels that Karpenter and its providers set on nodes: a pod may select by them even if
@@ -146,93 +142,18 @@ func (t *NodeTemplate) refusal(p *PodShape) (why func() string) {
 	}
 }
 
-// sizeLabels are the labels in which Karpenter's providers state the size of an instance type, with what they count
-// (docs/reference/facts.md#sizes-in-the-requirements-of-a-nodepool).
-var sizeLabels = []struct {
-	label     string
-	resources []string
-	unit      raydemand.Amount
-}{
-	{"karpenter.k8s.aws/instance-cpu", []string{"cpu"}, raydemand.One},
-	{"karpenter.k8s.aws/instance-memory", []string{"memory"}, raydemand.One << 20},
-	{"karpenter.k8s.aws/instance-gpu-count", []string{"nvidia.com/gpu", "amd.com/gpu"}, raydemand.One},
-	{"karpenter.azure.com/sku-cpu", []string{"cpu"}, raydemand.One},
-	{"karpenter.azure.com/sku-memory", []string{"memory"}, raydemand.One << 20},
-	{"karpenter.azure.com/sku-gpu-count", []string{"nvidia.com/gpu", "amd.com/gpu"}, raydemand.One},
-}
-
-// awsGPUCategories are the categories of AWS instance types with GPUs of NVIDIA or AMD.
-var awsGPUCategories = []string{"g", "gr", "p"}
-
 // Refusal returns why the pool's autoscaler adds no node for a pod, if the pool is a NodePool whose template is known;
 // empty if it could.
 func (r *Room) Refusal(p *PodShape) string {
 	if r.Template == nil {
 		return ""
 	}
-	name, small := "NodePool "+r.Pool, r.Template.tooSmall(p)
+	name := "NodePool " + r.Pool
 	switch why := r.Template.refusal(p); {
 	case r.elsewhere(p):
 		return name + " is not the one that the group selects"
-	case small != "":
-		return name + small
 	case why != nil:
 		return name + why()
 	}
 	return ""
-}
-
-// tooSmall returns which request exceeds every instance type that the requirements allow; empty if none does.
-func (t *NodeTemplate) tooSmall(p *PodShape) string {
-	for _, row := range sizeLabels {
-		most := t.most(row.label, func(value string) (int64, bool) {
-			n, err := strconv.ParseInt(value, 10, 64)
-			return n, err == nil
-		})
-		for _, name := range row.resources {
-			if want := p.Requests[name]; want > 0 && most < math.MaxInt64 && want > row.unit.Times(most) {
-				return fmt.Sprintf(" allows nodes of at most %s %d, and a pod needs %s %s", row.label, most, name, want)
-			}
-		}
-	}
-	gpus := p.Requests["nvidia.com/gpu"] + p.Requests["amd.com/gpu"]
-	// Karpenter counts cards, whatever a device plugin makes of them.
-	if most := t.most("node.kubernetes.io/instance-type", func(value string) (int64, bool) {
-		cards, known := gpuinfo.MachineOf(value)
-		return max(cards, 1), known
-	}); gpus > raydemand.Whole(most) && most < math.MaxInt64 {
-		return fmt.Sprintf(" allows no instance type with more GPUs than %d, and a pod needs %s", most, gpus)
-	}
-	for _, own := range t.Requirements {
-		if own.Key == "karpenter.k8s.aws/instance-category" && own.Operator == "In" && gpus > 0 &&
-			!slices.ContainsFunc(own.Values, func(v string) bool { return slices.Contains(awsGPUCategories, v) }) {
-			return " allows only instance categories without GPUs: " + strings.Join(own.Values, ", ")
-		}
-	}
-	return ""
-}
-
-// most returns the largest number that the requirements allow by the values of a label; math.MaxInt64 if they do not
-// bound it. number is what a value stands for, false if that is unknown.
-func (t *NodeTemplate) most(label string, number func(value string) (int64, bool)) int64 {
-	bound := int64(math.MaxInt64)
-	for _, own := range t.Requirements {
-		switch n, known := number(strings.Join(own.Values, "")); {
-		case own.Key != label:
-		case own.Operator == "DoesNotExist":
-			bound = 0
-		case own.Operator == "In":
-			largest := int64(0)
-			for _, value := range own.Values {
-				if n, known = number(value); !known {
-					n = math.MaxInt64
-				}
-				largest = max(largest, n)
-			}
-			bound = min(bound, largest)
-		case own.Operator == "Lt" && known:
-			bound = min(bound, n-1)
-		}
-	}
-	return bound
 }

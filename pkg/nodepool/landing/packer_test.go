@@ -60,6 +60,8 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 	ack := landing.Place{Nodes: of[int64](1), Free: free("aliyun.com/gpu-mem", 60, "aliyun.com/gpu-core.percentage", 400), Cards: cards(4, 15)}
 	spread := ack
 	spread.CardOrder = sharing.EmptiestCard
+	packed := ack
+	packed.CardOrder = sharing.FullestCard
 	own := named("a", memoryOf(1, 5))
 	own.Cards.Order = sharing.FullestCard
 	volcano := ack
@@ -128,7 +130,7 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 		{"Volcano takes the last card that fits", []landing.Pod{named("a", memoryOf(1, 5)), named("b", memoryOf(1, 15)), named("c", memoryOf(1, 10))}, []landing.Place{volcano},
 			[]add{{0, 1, 1}, {1, 9, 1}, {2, 9, 2}}},
 		{"20 GiB over two cards", []landing.Pod{memoryOf(2, 10)}, []landing.Place{ack}, []add{{0, 9, 2}}},
-		{"over two cards, beside what fits on one", []landing.Pod{named("a", memoryOf(2, 5)), named("b", memoryOf(1, 15))}, []landing.Place{ack},
+		{"over two cards, beside what fits on one", []landing.Pod{named("a", memoryOf(2, 5)), named("b", memoryOf(1, 15))}, []landing.Place{packed},
 			[]add{{0, 3, 3}, {1, 9, 2}}},
 		{"all cores need a card for themselves", []landing.Pod{named("a", cores(100)), named("b", cores(10))}, []landing.Place{ack},
 			[]add{{1, 1, 1}, {0, 9, 3}}},

@@ -60,10 +60,10 @@ status: {allocation: {devices: {results: [%s]}}}}`, name, strings.Join(results, 
 }
 
 func TestNodesHaveLessFreeByTheirDevicesInClaims(t *testing.T) {
-	pods := &fakePods{list: []corev1.Pod{*kubePod("p", "a", "3")}}
+	pods := &fakePods{list: []corev1.Pod{*kubePod("p", "a", "0")}}
 	slices := &fakeClaims{list: []unstructured.Unstructured{sliceOn("a"), sliceOn("b")}}
 	claims := &fakeClaims{list: []unstructured.Unstructured{claimOn("c", "b", "gpu-0", "gpu-1")}}
-	besideDevices(t, pods, slices, claims, func(t *testing.T, n *nodes, changes *atomic.Int32) {
+	besideDevices(t, "0", pods, slices, claims, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		used := func(what, want string) {
 			t.Helper()
 			time.Sleep(2 * nodesPause)
@@ -76,24 +76,24 @@ func TestNodesHaveLessFreeByTheirDevicesInClaims(t *testing.T) {
 				t.Errorf("%s: %s, want %s", what, text, want)
 			}
 		}
-		used("the first list", "a 3, b 2")
+		used("the first list", "a 0, b 2")
 		before := changes.Load()
 		added := claimOn("d", "a", "gpu-1")
 		claims.stream.Add(&added)
-		used("another claim", "a 4, b 2")
+		used("another claim", "a 1, b 2")
 		view := n.view.Load()
 		claims.stream.Modify(&added)
 		foreign := objectIn(`{kind: ResourceClaim, metadata: {name: nic, namespace: other}, status: {allocation: {devices: {results: [{driver: net.example, pool: a, device: gpu-0}]}}}}`)
 		claims.stream.Add(&foreign)
-		used("a claim that did not change, and one for a network card", "a 4, b 2")
+		used("a claim that did not change, and one for a network card", "a 1, b 2")
 		if n.view.Load() != view {
 			t.Error("a new view without a change")
 		}
 		none := claimOn("c", "b")
 		claims.stream.Modify(&none)
-		used("a claim that has nothing any more", "a 4, b 0")
+		used("a claim that has nothing any more", "a 1, b 0")
 		claims.stream.Delete(&added)
-		used("a claim that is gone", "a 3, b 0")
+		used("a claim that is gone", "a 0, b 0")
 		if changes.Load() != before {
 			t.Error("claims start cycles of all RayClusters")
 		}
@@ -130,7 +130,7 @@ func TestForbiddenClaimsAreReported(t *testing.T) {
 			if test.claims != nil {
 				claims.err.Store(&test.claims)
 			}
-			besideDevices(t, pods, slices, claims, func(t *testing.T, n *nodes, _ *atomic.Int32) {
+			besideDevices(t, "8", pods, slices, claims, func(t *testing.T, n *nodes, _ *atomic.Int32) {
 				codes := func() (found string) {
 					cluster := group(test.resource)
 					n.addTo(cluster)
@@ -149,8 +149,8 @@ func TestForbiddenClaimsAreReported(t *testing.T) {
 				pods.forbidden.Store(false)
 				time.Sleep(2 * reflector.ForbiddenPause)
 				synctest.Wait()
-				if use := n.view.Load().nodes[0].Use; use == nil || use.Requests["nvidia.com/gpu"] != raydemand.One {
-					t.Errorf("used %+v after the rights were granted, want the card of the claim", use)
+				if n.view.Load().nodes[0].Use == nil {
+					t.Error("what pods use is unknown after the rights were granted")
 				}
 				if got := codes(); got != "" {
 					t.Errorf("findings %q after the rights were granted", got)

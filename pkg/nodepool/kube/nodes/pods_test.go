@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -88,24 +89,28 @@ func cardNode(name, gpus string) *corev1.Node {
 // not serve devices.
 func besidePods(t *testing.T, pods *fakePods, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
 	absent := apierrors.NewNotFound(schema.GroupResource{}, "")
-	besideDevices(t, pods, failing(absent), failing(absent), test)
+	besideDevices(t, "8", pods, failing(absent), failing(absent), test)
 }
 
-// besideDevices is besidePods with ResourceSlices and ResourceClaims.
-func besideDevices(t *testing.T, pods *fakePods, slices, claims *fakeClaims, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
+// besideDevices is besidePods with ResourceSlices and ResourceClaims, and the DeviceClass of the devices. Nodes
+// announce so many GPUs.
+func besideDevices(t *testing.T, gpus string, pods *fakePods, slices, claims *fakeClaims, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		client := &fakeNodes{stream: watch.NewFakeWithChanSize(100, false)}
 		for _, name := range []string{"a", "b"} {
-			client.list = append(client.list, *cardNode(name, "8"))
+			client.list = append(client.list, *cardNode(name, gpus))
 		}
 		pods.stream, pods.selectors = watch.NewFakeWithChanSize(100, false), map[string]bool{}
 		var changes atomic.Int32
 		n := newNodes(client, slog.New(slog.NewTextHandler(io.Discard, nil)), func() { changes.Add(1) })
 		slices.stream, claims.stream = watch.NewFakeWithChanSize(100, false), watch.NewFakeWithChanSize(100, false)
 		yes := true
-		none := func() *fakeClaims { return &fakeClaims{stream: watch.NewFakeWithChanSize(100, false)} }
-		n.readUse(pods, newNodeDevices(map[string]untypedClient{sliceKind: slices, claimKind: claims, classKind: none(), templateKind: none()}, func(context.Context) *bool { return &yes }, n.log, n.touchDevices))
+		class := objectIn(`{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu.nvidia.com}, spec: {extendedResourceName: nvidia.com/gpu,
+selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com'"}}]}}`)
+		classes := &fakeClaims{list: []unstructured.Unstructured{class}, stream: watch.NewFakeWithChanSize(100, false)}
+		templates := &fakeClaims{stream: watch.NewFakeWithChanSize(100, false)}
+		n.readUse(pods, newNodeDevices(map[string]untypedClient{sliceKind: slices, claimKind: claims, classKind: classes, templateKind: templates}, func(context.Context) *bool { return &yes }, n.log, n.touchDevices))
 		ended := make(chan error, 3)
 		go func() { ended <- n.Start(ctx) }()
 		go func() { ended <- n.use.pods.Start(ctx) }()
