@@ -55,23 +55,16 @@ func (o *Object) sidecar() nodepool.Autoscaler {
 	options := o.raySpec().Get("autoscalerOptions")
 	container := corev1.Container{Image: options.Text("image"),
 		Command: []string{"/bin/bash", "-c", "--"}, Args: []string{"ray kuberay-autoscaler"}}
-	if words := textsOf(options.Items("command")); len(words) > 0 {
+	if words := options.TextList("command"); len(words) > 0 {
 		container.Command = words
 	}
-	if words := textsOf(options.Items("args")); len(words) > 0 {
+	if words := options.TextList("args"); len(words) > 0 {
 		container.Args = words
 	}
 	for _, variable := range options.Items("env") {
 		container.Env = append(container.Env, corev1.EnvVar{Name: variable.Text("name")})
 	}
 	return decode.AutoscalerIn(container)
-}
-
-func textsOf(values []fieldpath.Value) (texts []string) {
-	for _, v := range values {
-		texts = append(texts, v.Text())
-	}
-	return texts
 }
 
 // park returns the patch with which in-tree autoscaling is on, and the head's container autoscaler is Heliostat's,

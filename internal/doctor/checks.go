@@ -208,10 +208,10 @@ var scalerChecks = []Check{
 
 // policyChecks examine what RayClusters keep ready, and what is asked for them.
 var policyChecks = []Check{
-	{"capacity-policy-unreadable", raydemand.Error, capacityPolicies(policyUnreadable),
+	{"capacity-policy-unreadable", raydemand.Error, ofKind("CapacityPolicy", policyUnreadable),
 		"Heliostat reads no CapacityPolicies any more: nothing is kept warm, suspended or deleted by it"},
 	{capacity.FindingGroupUnknown, raydemand.Error, clusters(groupUnknown), "there is no such worker group"},
-	{capacity.FindingNodesLeft, raydemand.Warning, inputs(warmNodesLeft),
+	{capacity.FindingNodesLeft, raydemand.Warning, ofKind("CapacityBuffer", warmNodesLeft),
 		"Heliostat made it while it ran with --warm-nodes, and does not now: nothing changes or removes it, and the " +
 			"nodes that it keeps cost money"},
 }
@@ -306,12 +306,12 @@ var nodeChecks = []Check{
 
 // nodeAutoscalerChecks examine what removes nodes from under pods, and what keeps it from doing so.
 var nodeAutoscalerChecks = []Check{
-	{"consolidation-unguarded", raydemand.Warning, nodePools(consolidationUnguarded),
+	{"consolidation-unguarded", raydemand.Warning, ofKind("NodePool", consolidationUnguarded),
 		"Karpenter evicts working pods to empty a node that is not full, about 0.1 s after its taint, which is too " +
 			"short to drain (docs/reference/facts.md#guards-of-node-autoscalers)"},
-	{"expiry-unguarded", raydemand.Warning, nodePools(expiryUnguarded),
+	{"expiry-unguarded", raydemand.Warning, ofKind("NodePool", expiryUnguarded),
 		"at this age of a node Karpenter evicts its pods, working or not, without regard to disruption budgets"},
-	{"disruption-budget-blocks", raydemand.Warning, inputs(budgetBlocks),
+	{"disruption-budget-blocks", raydemand.Warning, ofKind("PodDisruptionBudget", budgetBlocks),
 		"Kubernetes compares this with the scale of a RayCluster, which has no scale subresource, so the budget " +
 			"allows no eviction, whatever it says: drains, upgrades and consolidation wait for ever " +
 			"(docs/reference/facts.md#disruption-budgets-over-ray-pods)"},

@@ -165,7 +165,9 @@ var (
 	// clusters examines each RayCluster, also those in a RayJob, RayService or RayCronJob.
 	clusters = each(func(x *inventory) []*Object { return x.Clusters })
 	nodes    = each(func(x *inventory) []*Object { return x.Nodes })
-	// nodePools examines each of Karpenter's NodePools, capacityPolicies each CapacityPolicy.
-	nodePools        = each((*inventory).nodePools)
-	capacityPolicies = each(func(x *inventory) []*Object { return x.ByKind["CapacityPolicy"] })
 )
+
+// ofKind examines each object of a kind.
+func ofKind(kind string, examine func(*inventory, *Object, reporter)) scope {
+	return each(func(x *inventory) []*Object { return x.ByKind[kind] })(examine)
+}

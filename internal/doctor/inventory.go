@@ -281,16 +281,6 @@ func (x *inventory) podsTolerate(g rayGroup, taint sharing.Taint) bool {
 	return false
 }
 
-// nodePools returns Karpenter's NodePools.
-func (x *inventory) nodePools() (list []*Object) {
-	for _, o := range x.ByKind["NodePool"] {
-		if strings.HasPrefix(o.Root().Text("apiVersion"), "karpenter.sh/") {
-			list = append(list, o)
-		}
-	}
-	return list
-}
-
 // mayServe reports whether a pod of a group, or head, could be on a node of a NodePool. It could if the NodePool cannot
 // be read.
 func (x *inventory) mayServe(nodePool string, g rayGroup) bool {

@@ -133,42 +133,25 @@ func (x *inventory) guarded(g rayGroup) (guarded, known bool) {
 	return false, head != nil && head.Root().Text("status", "phase") == "Running"
 }
 
-// budgetBlocks reports PodDisruptionBudgets over pods of Ray for which Kubernetes needs the scale of their RayCluster.
-func budgetBlocks(x *inventory, report reporter) {
-	for _, o := range x.ByKind["PodDisruptionBudget"] {
-		limit, relative := relativeLimit(o)
-		if !relative {
-			continue
+// budgetBlocks reports a PodDisruptionBudget over pods of Ray if Kubernetes compares it with the scale of their
+// RayCluster: each value but a whole number in minAvailable.
+func budgetBlocks(x *inventory, o *Object, report reporter) {
+	limit, none := o.Root().Get("spec", "maxUnavailable"), []string{"0", "0%"}
+	if !limit.Has() {
+		limit, none = o.Root().Get("spec", "minAvailable"), []string{"100%"}
+		if !strings.HasSuffix(limit.Text(), "%") {
+			return
 		}
-		groups := x.selected(o, o.Root().Get("spec", "selector"))
-		if len(groups) == 0 {
-			continue
-		}
-		found := occurrence{Object: o, Path: limit.Path(), Seen: limit.String(),
-			More: "it selects pods of " + groupsText(groups), Fix: edit("select heads alone, with their number in " +
-				"minAvailable; busy workers are guarded by serve --protect-busy (chart value protectBusy: true)")}
-		if asksForNone(limit) {
-			found.Severity = raydemand.Info // it is what the value asks for
-		}
-		report(found)
 	}
-}
-
-// relativeLimit returns the field of a budget that Kubernetes compares with the scale of the pods' controllers: each
-// but a whole number in minAvailable.
-func relativeLimit(o *Object) (limit fieldpath.Value, relative bool) {
-	spec := o.Root().Get("spec")
-	if most := spec.Get("maxUnavailable"); most.Has() {
-		return most, true
+	groups := x.selected(o, o.Root().Get("spec", "selector"))
+	if len(groups) == 0 {
+		return
 	}
-	least := spec.Get("minAvailable")
-	return least, strings.HasSuffix(least.Text(), "%")
-}
-
-// asksForNone reports whether the limit allows no eviction.
-func asksForNone(limit fieldpath.Value) bool {
-	if limit.Path().LastKey() == "minAvailable" {
-		return limit.String() == "100%"
+	found := occurrence{Path: limit.Path(), Seen: limit.String(), More: "it selects pods of " + groupsText(groups),
+		Fix: edit("select heads alone, with their number in minAvailable; busy workers are guarded by serve " +
+			"--protect-busy (chart value protectBusy: true)")}
+	if slices.Contains(none, limit.String()) {
+		found.Severity = raydemand.Info // no eviction is what the value asks for
 	}
-	return limit.String() == "0" || limit.String() == "0%"
+	report(found)
 }

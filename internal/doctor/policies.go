@@ -37,28 +37,16 @@ func groupUnknown(_ *inventory, o *Object, report reporter) {
 	}
 }
 
-// warmNodesOff reports whether the objects show that Heliostat asks for no nodes.
-func warmNodesOff(x *inventory) bool {
+// warmNodesLeft reports a CapacityBuffer of a Heliostat that, as its Deployment shows, does not ask for nodes any more.
+func warmNodesLeft(x *inventory, o *Object, report reporter) {
 	service, found := x.onlyService()
 	if !found {
-		return false
-	}
-	on, known := service.switched("warm-nodes")
-	return known && !on
-}
-
-// warmNodesLeft reports the CapacityBuffers of a Heliostat that does not ask for nodes any more.
-func warmNodesLeft(x *inventory, report reporter) {
-	if !warmNodesOff(x) {
 		return
 	}
-	for _, o := range x.ByKind["CapacityBuffer"] {
-		by := o.Root().Get("metadata", "labels", "app.kubernetes.io/managed-by")
-		if by.Text() != "heliostat" {
-			continue
-		}
+	by := o.Root().Get("metadata", "labels", "app.kubernetes.io/managed-by")
+	if on, known := service.switched("warm-nodes"); known && !on && by.Text() == "heliostat" {
 		template := &Object{Kind: "PodTemplate", Namespace: o.Namespace, Name: o.Name}
-		report(occurrence{Object: o, Path: by.Path(), Seen: by.Text(),
+		report(occurrence{Path: by.Path(), Seen: by.Text(),
 			Fix: run(kubectl(o, "delete")).Then(kubectl(template, "delete")).Hint("or serve with --warm-nodes again")})
 	}
 }

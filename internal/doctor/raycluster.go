@@ -2,10 +2,11 @@ package doctor
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -21,18 +22,10 @@ func raiseMaximum(o *Object, f raydemand.Finding) fix {
 	return patch(o.set(g.Path("minReplicas"), low), o.set(g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
 }
 
-// bound returns a whole number, or what applies if there is none.
-func bound(g rayGroup, field string, absent int64) int64 {
-	if n, ok := g.Whole(field); ok {
-		return n
-	}
-	return absent
-}
-
 // replicasOutside leaves numbers that the operator cannot decode to field-out-of-range.
 func replicasOutside(_ *inventory, g rayGroup, report reporter) {
 	replicas, set := g.Whole("replicas")
-	least, most := bound(g, "minReplicas", 0), bound(g, "maxReplicas", math.MaxInt32)
+	least, most := int64(g.Workers.Min), int64(g.Workers.Max)
 	if !set || replicas != int64(int32(replicas)) ||
 		least < 0 || least > most || replicas >= least && replicas <= most {
 		return
@@ -42,33 +35,19 @@ func replicasOutside(_ *inventory, g rayGroup, report reporter) {
 		Fix:  patch(replace(g.Path("replicas"), min(most, max(least, replicas))))})
 }
 
-// leastMaximum returns the smallest maxReplicas that changes nothing now.
-func leastMaximum(g rayGroup) int64 {
-	return max(smallBound(g, "minReplicas"), smallBound(g, "replicas"), 1)
-}
-
-func smallBound(g rayGroup, field string) int64 {
-	if n := bound(g, field, 0); n >= 0 && n <= math.MaxInt32 {
-		return n
-	}
-	return 0
-}
-
 func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 	scales := g.Of.raySpec().Get("enableInTreeAutoscaling").Flag() || !heldByKueue(g.Of)
 	if scales && !g.Has("maxReplicas") && g.requestsGPU() {
 		at := g.Path("maxReplicas")
-		report(occurrence{Path: at, Fix: patch(g.set(at, leastMaximum(g))).
+		report(occurrence{Path: at, Fix: patch(g.set(at, int64(max(g.Workers.Min, g.Workers.Replicas, 1)))).
 			Hint("set it to as many workers as the group may have")})
 	}
 }
 
-// suitableName matches a DNS subdomain, as the names of pods must be. The operator lowers the group's name in them, and
-// the label may have capitals (KubeRay 1.6.2, utils.PodName).
-var suitableName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
-
+// groupNameUnsuitable reports names that pods or the label cannot have. The operator lowers the group's name in names of
+// pods, and the label may have capitals (KubeRay 1.6.2, utils.PodName).
 func groupNameUnsuitable(_ *inventory, g rayGroup, report reporter) {
-	if g.Name != "" && (!suitableName.MatchString(strings.ToLower(g.Name)) || len(g.Name) > 63) {
+	if bad := validation.IsDNS1123Subdomain(strings.ToLower(g.Name)); g.Name != "" && (len(bad) > 0 || len(g.Name) > 63) {
 		report(occurrence{Path: g.Path("groupName"), Seen: g.Name, Fix: edit("rename the group")})
 	}
 }

@@ -63,12 +63,11 @@ func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
 		return
 	}
 	limit, request := c.Path("resources", "limits", "memory"), c.Get("resources", "requests", "memory")
+	found := occurrence{Path: limit, Fix: patch(g.set(limit, "8Gi")).Hint("replace 8Gi with what the pod needs")}
 	if request.Has() {
-		report(occurrence{Path: limit, Seen: "request " + request.String() + ", no limit",
-			Fix: patch(g.set(limit, request.Raw()))})
-		return
+		found.Seen, found.Fix = "request "+request.String()+", no limit", patch(g.set(limit, request.Raw()))
 	}
-	report(occurrence{Path: limit, Fix: patch(g.set(limit, "8Gi")).Hint("replace 8Gi with what the pod needs")})
+	report(found)
 }
 
 // cpuAbsent reports a group for which nothing says how many CPUs it has. Ray's own autoscaler raises ValueError then,

@@ -25,11 +25,7 @@ func (x *inventory) programs(image string) (all []program) {
 			if !strings.Contains(c.Text("image"), image) {
 				continue
 			}
-			p := program{Object: o, container: c}
-			for _, word := range append(c.Items("command"), c.Items("args")...) {
-				p.words = append(p.words, word.Text())
-			}
-			all = append(all, p)
+			all = append(all, program{Object: o, container: c, words: append(c.TextList("command"), c.TextList("args")...)})
 			break
 		}
 	}
