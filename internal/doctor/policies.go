@@ -69,10 +69,10 @@ func forbidden(nodes bool) func(*inventory, reporter) {
 				role, scope = "role", " -n "+quote(f.Namespace)
 			}
 			name := "heliostat-" + f.Resource
+			create := "kubectl create " + role
 			report(occurrence{Object: object, Seen: f.Message,
-				Fix: run("kubectl create " + role + " " + name + scope + " --verb=get,list,watch --resource=" +
-					resource + " && kubectl create " + role + "binding " + name + scope + " --" + role + "=" + name + " " +
-					subject(f.Message))})
+				Fix: run(create + " " + name + scope + " --verb=get,list,watch --resource=" + resource + " && " +
+					create + "binding " + name + scope + " --" + role + "=" + name + " " + subject(f.Message))})
 		}
 	}
 }

@@ -44,10 +44,11 @@ func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 	}
 }
 
-// groupNameUnsuitable reports names that pods or the label cannot have. The operator lowers the group's name in names of
-// pods, and the label may have capitals (KubeRay 1.6.2, utils.PodName).
+// groupNameUnsuitable reports names that pods or the label cannot have. The operator lowers the group's name in names
+// of pods, and the label may have capitals (KubeRay 1.6.2, utils.PodName).
 func groupNameUnsuitable(_ *inventory, g rayGroup, report reporter) {
-	if bad := validation.IsDNS1123Subdomain(strings.ToLower(g.Name)); g.Name != "" && (len(bad) > 0 || len(g.Name) > 63) {
+	bad := validation.IsDNS1123Subdomain(strings.ToLower(g.Name))
+	if g.Name != "" && (len(bad) > 0 || len(g.Name) > 63) {
 		report(occurrence{Path: g.Path("groupName"), Seen: g.Name, Fix: edit("rename the group")})
 	}
 }

@@ -25,7 +25,8 @@ func (x *inventory) programs(image string) (all []program) {
 			if !strings.Contains(c.Text("image"), image) {
 				continue
 			}
-			all = append(all, program{Object: o, container: c, words: append(c.TextList("command"), c.TextList("args")...)})
+			words := append(c.TextList("command"), c.TextList("args")...)
+			all = append(all, program{Object: o, container: c, words: words})
 			break
 		}
 	}
