@@ -213,7 +213,7 @@ func TestAnErrorInTheFileOfPricesNamesItsField(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errs := command(t, "", "autoscaler", "serve", "--prices", file)
-	if want := "reading prices from " + file + ": instanceTypes.p4d.24xlarge: price -2: want 0 to 1000000000"; code != cli.ExitBadInput || !strings.Contains(errs, want) {
+	if want := "reading prices from " + file + ": instanceTypes[\"p4d.24xlarge\"]: -2: want a number from 0 to 1000000000"; code != cli.ExitBadInput || !strings.Contains(errs, want) {
 		t.Errorf("%d: %s, want %q", code, errs, want)
 	}
 }

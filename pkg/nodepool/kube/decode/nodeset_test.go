@@ -280,13 +280,13 @@ spot: {p4d.24xlarge: 8.5}
 
 func TestAnErrorInPricesNamesFieldAndValue(t *testing.T) {
 	for text, want := range map[string]string{
-		"instanceTypes: {p4d.24xlarge: -1}":     "instanceTypes.p4d.24xlarge: price -1: want 0 to 1000000000",
-		"pools: {train: 2e9}":                   "pools.train: price 2e+09: want 0 to 1000000000",
-		"spot: {x: -2}":                         "spot.x: price -2: want 0 to 1000000000",
-		"currency: dollars":                     `currency "dollars": want a code of ISO 4217, such as USD`,
-		"instanceType: {p4d.24xlarge: 1}":       `unknown field "instanceType": want instanceTypes`,
-		`instanceTypes: {p4d.24xlarge: "21.9"}`: `instanceTypes: {"p4d.24xlarge":"21.9"}: want an object, each value of which is a number without quotes`,
-		"[1]":                                   "[1]: want an object with currency, instanceTypes, pools, spot",
+		"instanceTypes: {p4d.24xlarge: -1}":     `instanceTypes["p4d.24xlarge"]: -1: want a number from 0 to 1000000000 without quotes`,
+		"pools: {train: 2e9}":                   "pools.train: 2000000000: want a number from 0 to 1000000000 without quotes",
+		"spot: {x: -2}":                         "spot.x: -2: want a number from 0 to 1000000000 without quotes",
+		"currency: dollars":                     `currency: "dollars": want a code of ISO 4217, such as USD`,
+		"instanceType: {p4d.24xlarge: 1}":       `instanceType: unknown key: want instanceTypes`,
+		`instanceTypes: {p4d.24xlarge: "21.9"}`: `instanceTypes["p4d.24xlarge"]: "21.9": want a number from 0 to 1000000000 without quotes`,
+		"[1]":                                   "[1]: want an object {…}",
 	} {
 		if _, err := ReadPrices(strings.NewReader(text)); err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", text, err, want)

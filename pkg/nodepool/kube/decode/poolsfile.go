@@ -1,12 +1,10 @@
 package decode
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"reflect"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,136 +25,135 @@ const maxPoolsFile = 4 << 20
 // ReadPools reads the pools file, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and the shape of a
 // new node (allocatable, labels, taints); instanceTypes, prices by name; and complete, which says that no other pool
 // can get a node.
-// An error names pool, field and value.
+// An error names field, value and what would be right.
 func ReadPools(in io.Reader) (landing.Config, error) {
-	var entries []json.RawMessage
-	var prices map[string]float64
-	var complete bool
-	known := members{"pools": &entries, "instanceTypes": &prices, "complete": &complete}
-	if err := readFile(in, maxPoolsFile, "larger than 4 MiB: want a list of pools", known); err != nil {
+	file, doc, err := readFile(in, maxPoolsFile, "larger than 4 MiB: want a list of pools")
+	if err != nil {
 		return landing.Config{}, err
 	}
-	config := landing.Config{InstancePrices: prices, Complete: complete}
-	for _, name := range slices.Sorted(maps.Keys(prices)) {
-		if err := checkPrice(prices[name]); err != nil {
-			return landing.Config{}, fmt.Errorf("instanceTypes.%s: %w", name, err)
-		}
+	config := landing.Config{
+		Complete: file.Pick("complete").Flag(), InstancePrices: pricesOf(file.Pick("instanceTypes")),
 	}
-	for i, raw := range entries {
-		spec, err := readPool(raw)
-		if err == nil && slices.ContainsFunc(config.Pools, func(p landing.Spec) bool { return p.Name == spec.Name }) {
-			err = fmt.Errorf("name: duplicate")
-		}
-		if err != nil {
-			return landing.Config{}, fmt.Errorf("pools[%d] %q: %w", i, spec.Name, err)
+	for _, each := range file.Pick("pools").Objects() {
+		pool := each.Members()
+		spec := readPool(pool)
+		if slices.ContainsFunc(config.Pools, func(p landing.Spec) bool { return p.Name == spec.Name }) {
+			pool.Member("name").Fail("a name that no other pool has")
 		}
 		config.Pools = append(config.Pools, spec)
+	}
+	file.Done()
+	if fault := doc.Strict(); fault != nil {
+		return landing.Config{}, fault
 	}
 	return config, nil
 }
 
-// readPool reads one pool. It returns the name even if another field is wrong, for the error.
-func readPool(raw json.RawMessage) (spec landing.Spec, err error) {
-	var shape json.RawMessage
-	err = readMembers(raw, members{"name": &spec.Name, "minNodes": &spec.MinNodes, "maxNodes": &spec.MaxNodes,
-		"price": &spec.Price, "spot": &spec.Spot, "shape": &shape})
-	if err != nil {
-		return spec, err
+func readPool(pool *fieldpath.Members) landing.Spec {
+	spec := landing.Spec{
+		Name: pool.Pick("name").NonEmpty("the name of a pool"), MinNodes: nodeCount(pool.Pick("minNodes")),
+		MaxNodes: nodeCount(pool.Pick("maxNodes")), Price: priceOf(pool.Pick("price")),
 	}
-	switch {
-	case spec.Name == "":
-		return spec, fmt.Errorf("name: required")
-	case spec.MinNodes != nil && *spec.MinNodes < 0:
-		return spec, fmt.Errorf("minNodes %d: want 0 or more", *spec.MinNodes)
-	case spec.MaxNodes != nil && *spec.MaxNodes < 0:
-		return spec, fmt.Errorf("maxNodes %d: want 0 or more", *spec.MaxNodes)
-	case spec.MinNodes != nil && spec.MaxNodes != nil && *spec.MinNodes > *spec.MaxNodes:
-		return spec, fmt.Errorf("minNodes %d is above maxNodes %d", *spec.MinNodes, *spec.MaxNodes)
-	case spec.Price != nil:
-		if err := checkPrice(*spec.Price); err != nil {
-			return spec, err
+	if spot := pool.Pick("spot"); !spot.Absent() {
+		spec.Spot = new(spot.Flag())
+	}
+	if spec.MinNodes != nil && spec.MaxNodes != nil && *spec.MinNodes > *spec.MaxNodes {
+		pool.Member("minNodes").Fail(fmt.Sprintf("at most maxNodes, which is %d", *spec.MaxNodes))
+	}
+	if shape := pool.Pick("shape"); !shape.Absent() {
+		if node := shapeNode(shape.Members()); len(node.Status.Allocatable) > 0 {
+			node.Name = spec.Name
+			object := ForGPUs(node)
+			spec.Shape, spec.Allocatable = &object, ForPodFit(sharing.Reader{}, node).Allocatable
 		}
 	}
-	if shape == nil || string(shape) == "null" {
-		return spec, nil
-	}
-	node, err := shapeNode(shape)
-	if err != nil {
-		return spec, fmt.Errorf("shape: %w", err)
-	}
-	if node.Name = spec.Name; len(node.Status.Allocatable) > 0 {
-		object := ForGPUs(node)
-		spec.Shape, spec.Allocatable = &object, ForPodFit(sharing.Reader{}, node).Allocatable
-	}
-	return spec, nil
+	pool.Done()
+	return spec
 }
 
-func checkPrice(price float64) error {
-	if price < 0 || price > landing.MaxPrice {
-		return fmt.Errorf("price %v: want 0 to %.0f", price, landing.MaxPrice)
+func nodeCount(in fieldpath.JSON) *int64 {
+	if in.Absent() {
+		return nil
 	}
-	return nil
+	return new(in.Count(0, math.MaxInt32, 0))
+}
+
+// priceOf returns a price; nil if there is none.
+func priceOf(in fieldpath.JSON) *float64 {
+	var amount float64
+	want := fmt.Sprintf("a number from 0 to %.0f without quotes", landing.MaxPrice)
+	if !in.Into(&amount, want) {
+		return nil
+	}
+	if amount < 0 || amount > landing.MaxPrice {
+		in.Fail(want)
+	}
+	return &amount
+}
+
+// pricesOf returns prices by name; nil if there is no object of them.
+func pricesOf(in fieldpath.JSON) map[string]float64 {
+	members, given := in.Named("an object of prices")
+	if !given {
+		return nil
+	}
+	prices := map[string]float64{}
+	for _, each := range members {
+		if amount := priceOf(each); amount != nil {
+			prices[each.Name()] = *amount
+		}
+	}
+	return prices
 }
 
 // shapeNode reads a new node: quantities, as text or number, labels, and taints, as key=value:effect or objects with
 // these fields.
-func shapeNode(shape json.RawMessage) (*corev1.Node, error) {
-	allocatable, taints, node := map[string]any{}, []json.RawMessage{}, &corev1.Node{}
-	err := readMembers(shape, members{"allocatable": &allocatable, "labels": &node.Labels, "taints": &taints})
-	if err != nil {
-		return nil, err
-	}
+func shapeNode(shape *fieldpath.Members) *corev1.Node {
+	node := &corev1.Node{}
 	node.Status.Allocatable = corev1.ResourceList{}
-	for _, name := range slices.Sorted(maps.Keys(allocatable)) {
-		amount, err := shapeAmount(name, fieldpath.Shown(allocatable[name]))
-		if err != nil {
-			return nil, fmt.Errorf("allocatable: resource %s: %w", name, err)
-		}
-		node.Status.Allocatable[corev1.ResourceName(name)] = amount
+	amounts, _ := shape.Pick("allocatable").Named("an object of quantities")
+	for _, each := range amounts {
+		node.Status.Allocatable[corev1.ResourceName(each.Name())] = shapeAmount(each)
 	}
-	for i, raw := range taints {
-		taint, err := shapeTaint(raw)
-		if err != nil {
-			return nil, fmt.Errorf("taints[%d]: %w", i, err)
-		}
-		node.Spec.Taints = append(node.Spec.Taints, taint)
+	shape.Pick("labels").Into(&node.Labels, "an object of strings")
+	for _, each := range shape.Pick("taints").List() {
+		node.Spec.Taints = append(node.Spec.Taints, shapeTaint(each))
 	}
-	return node, nil
+	shape.Done()
+	return node
 }
 
-func shapeAmount(name, value string) (amount resource.Quantity, err error) {
-	amount, err = resource.ParseQuantity(value)
+func shapeAmount(in fieldpath.JSON) (amount resource.Quantity) {
+	amount, err := resource.ParseQuantity(strings.Trim(string(in.Raw()), `"`))
 	switch {
-	case err != nil:
-		return amount, fmt.Errorf("%q is not a quantity: %w", value, err)
-	case amount.Sign() < 0:
-		return amount, fmt.Errorf("%s is negative", value)
-	case extended(name) && amount.MilliValue()%1000 != 0:
-		return amount, fmt.Errorf("%s is not a whole number", value)
+	case err != nil || amount.Sign() < 0:
+		in.Fail("a Kubernetes quantity of 0 or more")
+	case extended(in.Name()) && amount.MilliValue()%1000 != 0:
+		in.Fail("a whole number")
 	}
-	return amount, nil
+	return amount
 }
 
 // shapeTaint reads an object, or key=value:effect or key:effect, as kubectl writes taints.
-func shapeTaint(raw json.RawMessage) (taint corev1.Taint, err error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		name, effect, ok := strings.Cut(text, ":")
-		if !ok {
-			return taint, fmt.Errorf("taint %q: want key=value:effect", text)
-		}
+func shapeTaint(in fieldpath.JSON) (taint corev1.Taint) {
+	at, want := in, "key=value:effect with the effect NoSchedule, NoExecute or PreferNoSchedule"
+	if in.IsObject() {
+		fields := in.Members()
+		taint.Key, taint.Value = fields.Pick("key").Text(), fields.Pick("value").Text()
+		taint.Effect = corev1.TaintEffect(fields.Pick("effect").Text())
+		fields.Done()
+		at, want = fields.Member("effect"), "NoSchedule, NoExecute or PreferNoSchedule"
+	} else {
+		name, effect, _ := strings.Cut(in.Text(), ":")
 		taint.Key, taint.Value, _ = strings.Cut(name, "=")
 		taint.Effect = corev1.TaintEffect(effect)
-	} else if err := readMembers(raw, members{"key": &taint.Key, "value": &taint.Value,
-		"effect": &taint.Effect}); err != nil {
-		return taint, err
 	}
 	switch taint.Effect {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule:
-		return taint, nil
+	default:
+		at.Fail(want)
 	}
-	return taint, fmt.Errorf("taint %s: effect %q: want NoSchedule, NoExecute or PreferNoSchedule", taint.Key,
-		taint.Effect)
+	return taint
 }
 
 // maxPricesFile bounds a prices file in bytes: some ten thousand instance types.
@@ -166,78 +163,40 @@ const maxPricesFile = 1 << 20
 var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // ReadPrices reads the prices file, YAML or JSON: prices of one node per hour by pool and by instance type, those of
-// spot nodes, and their currency. An error names field and value.
+// spot nodes, and their currency. An error names field, value and what would be right.
 func ReadPrices(in io.Reader) (price.Book, error) {
-	book := price.Book{}
-	known := members{"currency": &book.Currency, "pools": &book.Pools, "instanceTypes": &book.InstanceTypes,
-		"spot": &book.Spot}
-	if err := readFile(in, maxPricesFile, "larger than 1 MiB: want prices by instance type", known); err != nil {
+	file, doc, err := readFile(in, maxPricesFile, "larger than 1 MiB: want prices by instance type")
+	if err != nil {
 		return price.Book{}, err
 	}
-	if book.Currency != "" && !currencyCode.MatchString(book.Currency) {
-		return price.Book{}, fmt.Errorf("currency %q: want a code of ISO 4217, such as %s", book.Currency,
-			price.DefaultCurrency)
+	currency := file.Pick("currency")
+	book := price.Book{
+		Currency: currency.Text(), Pools: pricesOf(file.Pick("pools")),
+		InstanceTypes: pricesOf(file.Pick("instanceTypes")), Spot: pricesOf(file.Pick("spot")),
 	}
-	for _, table := range []struct {
-		field  string
-		prices map[string]float64
-	}{{"pools", book.Pools}, {"instanceTypes", book.InstanceTypes}, {"spot", book.Spot}} {
-		for _, name := range slices.Sorted(maps.Keys(table.prices)) {
-			if err := checkPrice(table.prices[name]); err != nil {
-				return price.Book{}, fmt.Errorf("%s.%s: %w", table.field, name, err)
-			}
-		}
+	if book.Currency != "" && !currencyCode.MatchString(book.Currency) {
+		currency.Fail("a code of ISO 4217, such as " + price.DefaultCurrency)
+	}
+	file.Done()
+	if fault := doc.Strict(); fault != nil {
+		return price.Book{}, fault
 	}
 	return book, nil
 }
 
-// members are the fields that an object of a configuration file may have, each with where its value goes.
-type members map[string]any
-
-// readFile reads a configuration file of at most so many bytes, YAML or JSON.
-func readFile(in io.Reader, most int64, larger string, known members) error {
+// readFile reads a configuration file of at most so many bytes, YAML or JSON, which is an object.
+func readFile(in io.Reader, most int64, larger string) (*fieldpath.Members, *fieldpath.Document, error) {
 	text, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err == nil && int64(len(text)) > most {
 		err = errors.New(larger)
 	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	object, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return readMembers(object, known)
+	file, doc := fieldpath.Read(object)
+	return file.Members(), doc, nil
 }
-
-// readMembers reads an object all of whose fields must be known. All that can be read is read, and the error is about
-// the first field that cannot: it names the field, its value and what would be right.
-func readMembers(object json.RawMessage, known members) error {
-	var found map[string]json.RawMessage
-	if err := json.Unmarshal(object, &found); err != nil {
-		return fmt.Errorf("%s: want an object with %s", fieldpath.Excerpt(string(object), mostShown), known)
-	}
-	var first error
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		into, ok := known[name]
-		var err error
-		if !ok {
-			err = fmt.Errorf("unknown field %q: want %s", name, fieldpath.WantName(name, known.names()))
-		} else if json.Unmarshal(found[name], into) != nil {
-			shown := fieldpath.Excerpt(string(found[name]), mostShown)
-			err = fmt.Errorf("%s: %s: want %s", name, shown, fieldpath.WantType(reflect.TypeOf(into).Elem()))
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return first
-}
-
-// String lists the names.
-func (m members) String() string { return strings.Join(m.names(), ", ") }
-
-func (m members) names() []string { return slices.Sorted(maps.Keys(m)) }
-
-// mostShown bounds in bytes what an error shows of a value.
-const mostShown = 60
