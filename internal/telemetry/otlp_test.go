@@ -3,11 +3,8 @@ package telemetry
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"runtime"
 	"strings"
@@ -20,7 +17,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"heliostat.dev/heliostat/internal/addon"
 )
@@ -110,30 +106,6 @@ func (c *collector) overGRPCNow(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 }
 
-// overHTTPNow starts the collector with HTTP and sets the endpoint in the environment.
-func (c *collector) overHTTPNow(t *testing.T) {
-	t.Helper()
-	receive := func(request proto.Message, export func()) http.HandlerFunc {
-		return func(_ http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err == nil {
-				err = proto.Unmarshal(body, request)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-			export()
-		}
-	}
-	mux := http.NewServeMux()
-	spans, metrics := &collectortrace.ExportTraceServiceRequest{}, &collectormetrics.ExportMetricsServiceRequest{}
-	mux.HandleFunc("POST /v1/traces", receive(spans, func() { c.Export(t.Context(), spans) }))
-	mux.HandleFunc("POST /v1/metrics", receive(metrics, func() { metricsService{collector: c}.Export(t.Context(), metrics) }))
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
-}
-
 // lines is a log that is safe for concurrent use.
 type lines struct {
 	mu  sync.Mutex
@@ -170,29 +142,25 @@ func emit(report *Telemetry) {
 }
 
 func TestACollectorReceivesMetricsAndSpans(t *testing.T) {
-	for name, begin := range map[string]func(*collector, *testing.T){"over gRPC": (*collector).overGRPCNow, "over HTTP": (*collector).overHTTPNow} {
-		t.Run(name, func(t *testing.T) {
-			c := newCollector()
-			begin(c, t)
-			report, out := exporting(t)
-			emit(report)
-			if err := report.Shutdown(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			for _, span := range []string{"cycle", "observe", "plan", "apply"} {
-				if c.spans[span] != 1 {
-					t.Errorf("%d spans %s, want 1", c.spans[span], span)
-				}
-			}
-			for _, metric := range []string{"heliostat_cycles_total", "heliostat_cycle_seconds", "heliostat_cluster_managed"} {
-				if c.metrics[metric] != 1 {
-					t.Errorf("%s came %d times, want once", metric, c.metrics[metric])
-				}
-			}
-			if c.service != "heliostat" || out.count("level=WARN") != 0 {
-				t.Errorf("service %q, log %q", c.service, out.out.String())
-			}
-		})
+	c := newCollector()
+	c.overGRPCNow(t)
+	report, out := exporting(t)
+	emit(report)
+	if err := report.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, span := range []string{"cycle", "observe", "plan", "apply"} {
+		if c.spans[span] != 1 {
+			t.Errorf("%d spans %s, want 1", c.spans[span], span)
+		}
+	}
+	for _, metric := range []string{"heliostat_cycles_total", "heliostat_cycle_seconds", "heliostat_cluster_managed"} {
+		if c.metrics[metric] != 1 {
+			t.Errorf("%s came %d times, want once", metric, c.metrics[metric])
+		}
+	}
+	if c.service != "heliostat" || out.count("level=WARN") != 0 {
+		t.Errorf("service %q, log %q", c.service, out.out.String())
 	}
 }
 
