@@ -1,7 +1,6 @@
 package place
 
 import (
-	"cmp"
 	"fmt"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -62,64 +61,38 @@ func (r *Fleet) mayLeave(u *unit, stays []Stay) bool {
 	return true
 }
 
-// machines are the Kubernetes nodes of the own pods, by name: how many pods are on each, and how many of them stay
-// whatever is stopped. A node autoscaler can remove an empty machine, and none with one pod left.
-type machines map[string]*struct{ pods, stay int }
+// stays is how crowded a machine is on which some pod has to stay.
+const stays = MaxCount
 
-// machinesOf counts the pods that are on known machines. leaves reports whether a node may be stopped.
-func (r *Fleet) machinesOf(leaves func(n int) bool) machines {
-	all := machines{}
+// crowds counts the own pods on each Kubernetes node; stays if one of them does not leave. A node autoscaler can remove
+// an empty machine, and none with one pod left.
+func (r *Fleet) crowds(leaves func(n int) bool) map[string]int {
+	all := map[string]int{}
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
 		if n.KubeNode == "" || n.Stop != "" {
 			continue
 		}
-		at := all[n.KubeNode]
-		if at == nil {
-			at = &struct{ pods, stay int }{}
-			all[n.KubeNode] = at
-		}
-		at.pods++
-		if !leaves(i) {
-			at.stay++
+		if all[n.KubeNode]++; !leaves(i) || all[n.KubeNode] > stays {
+			all[n.KubeNode] = stays
 		}
 	}
 	return all
 }
 
-// emptying says what stopping a unit does to its machines.
-type emptying struct {
-	// empties: no pod has to stay on the machines of any host, so they can become empty.
-	empties bool
-	// pods is how many pods must go until they are. first names the first machine, so that its pods go together.
-	pods  int
-	first string
-}
-
-func (r *Fleet) emptying(u *unit, all machines) emptying {
-	var e emptying
+// crowdOf counts the pods that must go until the machines of a unit are empty, and names the first machine; stays if
+// they cannot become empty.
+func (r *Fleet) crowdOf(u *unit, all map[string]int) (pods int, first string) {
 	seen := map[string]bool{}
 	for _, n := range u.nodes {
 		name := r.Nodes[n].KubeNode
-		at := all[name]
-		if at == nil || at.stay > 0 {
-			return emptying{}
+		if name == "" || all[name] >= stays {
+			return stays, ""
 		}
 		if !seen[name] {
 			seen[name] = true
-			e.pods += at.pods
+			pods += all[name]
 		}
 	}
-	e.empties, e.first = true, r.Nodes[u.nodes[0]].KubeNode
-	return e
-}
-
-// compare orders units whose machines can become empty first, those of small machines before large ones, and keeps the
-// pods of a machine together.
-func (e emptying) compare(other emptying) int {
-	return cmp.Or(
-		CompareBool(!e.empties, !other.empties),
-		cmp.Compare(e.pods, other.pods),
-		cmp.Compare(e.first, other.first),
-	)
+	return pods, r.Nodes[u.nodes[0]].KubeNode
 }

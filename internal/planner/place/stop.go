@@ -124,7 +124,10 @@ type unit struct {
 	joined, busy bool
 	idleSeconds  float64 // of the host that was busy last
 	used         float64 // mean share of the nodes' resources
-	emptying     emptying
+	// crowd is how many pods must go until its machines are empty, and machine the first of them: the pods of a machine
+	// go together, and those of small machines before large ones.
+	crowd   int
+	machine string
 }
 
 // nobody leaves for the sake of a machine.
@@ -160,10 +163,10 @@ func (r *Fleet) units(marked []bool, leaves func(n int) bool) []unit {
 		}
 		r.join(&units[at], i)
 	}
-	all := r.machinesOf(leaves)
+	all := r.crowds(leaves)
 	for i := range units {
 		if u := &units[i]; u.joined && !u.busy && len(all) > 0 {
-			u.emptying = r.emptying(u, all)
+			u.crowd, u.machine = r.crowdOf(u, all)
 		}
 	}
 	slices.SortFunc(units, leastDisruptiveFirst)
@@ -183,7 +186,8 @@ func leastDisruptiveFirst(a, b unit) int {
 	return cmp.Or(
 		CompareBool(a.joined, b.joined),
 		CompareBool(a.busy, b.busy),
-		a.emptying.compare(b.emptying),
+		cmp.Compare(a.crowd, b.crowd),
+		cmp.Compare(a.machine, b.machine),
 		cmp.Compare(b.idleSeconds, a.idleSeconds),
 		cmp.Compare(a.used, b.used),
 		cmp.Compare(a.group, b.group),

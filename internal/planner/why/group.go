@@ -163,10 +163,6 @@ func (d *decision) groupVerdict(i int, it *place.Item) model.Reason {
 			reason.Message += "; " + bound.Message
 		}
 		return reason
-	case bound.room < it.Request.Count && slices.ContainsFunc(d.out.Runs, func(run place.Run) bool {
-		return run.Option > it.Option && slices.Contains(run.Gangs, it.Gang)
-	}):
-		return after("the gang uses a later choice: ", bound.Reason)
 	}
 	return noneNeeded.with()
 }
@@ -191,12 +187,8 @@ func (d *decision) minimumReason(i int) model.Reason {
 	if short == 0 {
 		return model.Reason{}
 	}
-	limit, lasting := cmp.Or(d.limit(i), untilStopped.with()), d.withoutCaps().belowMinimum(i)
-	if d.caps && d.HeldOf(i) > 0 && lasting > 0 {
-		limit.Message += fmt.Sprintf("; waiting does not help %s: %s", model.Pods(lasting),
-			cmp.Or(d.withoutCaps().limit(i), untilStopped.with()).Message)
-	}
-	return after(fmt.Sprintf("%s below its minimum of %d: ", model.Pods(short), d.Groups[i].MinPods), limit)
+	return after(fmt.Sprintf("%s below its minimum of %d: ", model.Pods(short), d.Groups[i].MinPods),
+		cmp.Or(d.limit(i), untilStopped.with()))
 }
 
 // A sentence names so many kinds of demand and requests of owners.
@@ -261,7 +253,7 @@ func (d *decision) purposesOf(i int) (texts []string) {
 		if e.Group != i {
 			continue
 		}
-		what, key := model.Describe(e.Item.Asked())+partOfSlice(&d.Groups[i], e.Item), e.Purpose
+		what, key := model.Describe(e.Item.Asked()), e.Purpose
 		if gang := e.Item.Gang; gang != nil {
 			key = gang.Key
 		}
@@ -334,7 +326,6 @@ func (d *decision) advantage(it *place.Item, chosen, other int) string {
 	if least == pods {
 		least, pods, instead = 1, 1, ""
 	}
-	samePrice := a.Price == b.Price || a.Price != nil && b.Price != nil && *a.Price == *b.Price
 	switch {
 	case ours.Known && !theirs.Known:
 		return fmt.Sprintf("a node can hold its pods; nothing shows that one can hold a pod of group %s (%s)", b.Name,
@@ -343,8 +334,6 @@ func (d *decision) advantage(it *place.Item, chosen, other int) string {
 		return "the work runs in this group, and may need the labels of its nodes"
 	case rank < otherRank:
 		return fmt.Sprintf("its labels match choice %d of the demand, before choice %d", rank+1, otherRank+1)
-	case short > 0 && d.given[chosen] <= place.RoundUp(short, a.Hosts): // all of its pods are for its minimum
-		return fmt.Sprintf("the pods for its minimum of %d have room", a.MinPods)
 	case ours.Recoverable > theirs.Recoverable:
 		return fmt.Sprintf("it recovers better from failed launches, score %s < %s",
 			model.Decimal(model.AmountOr(b.RecoverableScore, 1)), model.Decimal(model.AmountOr(a.RecoverableScore, 1)))
@@ -360,9 +349,6 @@ func (d *decision) advantage(it *place.Item, chosen, other int) string {
 	case ours == theirs && d.Sliced && d.MemoryShare(b.Slice) > d.MemoryShare(a.Slice):
 		return fmt.Sprintf("it wastes less GPU memory, %s instead of %s", a.Slice.Name(),
 			b.Slice.NameOr("GPUs of unknown memory"))
-	case chosen < other && ours == theirs && samePrice && a.Hosts == b.Hosts && a.Shape.Labels == b.Shape.Labels &&
-		slices.Equal(a.Shape.Total, b.Shape.Total):
-		return "both offer the same, and its name sorts first"
 	}
 	return "it is part of the best plan found for all waiting demand"
 }

@@ -42,13 +42,7 @@ func (d *decision) restReason(n, lasting int64, it *place.Item) model.Reason {
 	if lasting >= n {
 		return d.withoutCaps().unmetReason(it)
 	}
-	reason := d.unmetReason(it)
-	if lasting > 0 {
-		able := slices.DeleteFunc(d.withoutCaps().consider([]*place.Item{it}),
-			func(v verdict) bool { return v.misses > 0 })
-		reason.Message += fmt.Sprintf("; waiting does not help %d of %d: %s", lasting, n, d.sentences(able))
-	}
-	return reason
+	return d.unmetReason(it)
 }
 
 // limit returns the limit that prevents one more replica of a group; no reason if none does.
@@ -331,12 +325,12 @@ func (d *decision) capNames(g *place.Group) string {
 // following counts the pods of a group that follow a launch.
 func (d *decision) following(i int) string {
 	g, n := &d.Groups[i], d.HeldOf(i)
-	switch {
-	case n > 0 && (g.Trying() || len(d.SharedNodes.UnprovenPools(i)) > 0):
-		return fmt.Sprintf("; %d more %s when a pod has joined", n, model.OneOrMany(n, "follows", "follow"))
-	case n > 0:
-		return fmt.Sprintf("; %d more %s when earlier pods have joined, because of %s", n,
-			model.OneOrMany(n, "follows", "follow"), d.capNames(g))
+	if n == 0 {
+		return ""
 	}
-	return ""
+	when := "earlier pods have joined, because of " + d.capNames(g)
+	if g.Trying() || len(d.SharedNodes.UnprovenPools(i)) > 0 {
+		when = "a pod has joined"
+	}
+	return fmt.Sprintf("; %d more %s when %s", n, model.OneOrMany(n, "follows", "follow"), when)
 }

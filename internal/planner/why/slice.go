@@ -39,17 +39,6 @@ func (d *decision) sliceMiss(it *place.Item, shape *place.Shape) model.Reason {
 	return sliceSmall.with(part, s.Name(), has+" of a card's compute", needs)
 }
 
-// partOfSlice returns what a fraction of a GPU amounts to in a group: " (0.5 of a slice 1g.10gb, 4.75 GiB)". It returns
-// an empty string for whole GPUs, or if the memory is unknown.
-func partOfSlice(g *place.Group, it *place.Item) string {
-	gpus := it.Request.Bundle[raydemand.GPU]
-	if g.Slice == nil || g.Slice.MemoryMiB == nil || gpus <= 0 || gpus >= raydemand.One {
-		return ""
-	}
-	n := model.SliceNeed{Gpu: gpus}
-	return fmt.Sprintf(" (%s of a %s, %s)", gpus, g.Slice.Name(), model.Memory(n.Share(*g.Slice.MemoryMiB<<20)))
-}
-
 // overDeclared reports that a group declares more GPUs than it has devices, although one whole device would be enough.
 func (d *decision) overDeclared(i int, it *place.Item) string {
 	g := &d.Groups[i]
