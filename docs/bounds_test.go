@@ -73,9 +73,8 @@ var boundSources = map[string][]source{
 
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
 var ratios = map[string]string{
-	"calls": "internal/api/server.go", "lists": "internal/api/server.go", "plans": "internal/api/server.go",
-	"connections": "cmd/autoscaler/engine/servers.go", "series": "internal/telemetry/collect.go",
-	"history": "cmd/autoscaler/engine/recorder.go", "streams": "cmd/autoscaler/engine/recorder.go",
+	"series":  "internal/telemetry/collect.go",
+	"history": "cmd/autoscaler/engine/recorder.go",
 }
 
 // metricsOfTheProduct returns the names of the metrics that exist.

@@ -316,7 +316,7 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 		{[]string{"status", "-n", "..", "x"}, cli.ExitBadInput, "want a DNS name: at most 63"},
 		{[]string{"freeze"}, cli.ExitBadInput, "the RayCluster is missing: want one RayCluster, NAME or NAMESPACE/NAME"},
 		{[]string{"request", "ml/llm", "--bundle", "GPU"}, cli.ExitBadInput, "--bundle GPU: want a JSON object"},
-		{[]string{"request", "ml/llm", "--bundle", `{"GPU": -1}`}, cli.ExitBadInput, "bundles[0].resources.GPU: want a number of at least 0"},
+		{[]string{"request", "ml/llm", "--bundle", `{"GPU": -1}`}, cli.ExitBadInput, "bundles[0].resources.GPU: want 0, or a number from 0.0001 to 109951162777600"},
 		{[]string{"request", "ml/llm", "--delete", "--bundle", "{}"}, cli.ExitBadInput, "[delete bundle]"},
 		{[]string{"explain", "ml/llm"}, cli.ExitBadInput, "[demand group pod gang request] is required"},
 		{[]string{"explain", "--group", "gpu"}, cli.ExitBadInput, "want a RayCluster, or --snapshot"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -191,22 +192,30 @@ const pollEvery = time.Second
 
 // await sets or reads the request, and with --wait reads it until it no longer waits. If the command sets the request,
 // it renews the lease after each third of it, so that two renewals may fail before the lease ends; a request that it
-// only shows is its owner's to renew.
+// only shows is its owner's to renew. While it waits, the server may restart.
 func (f *requestFlags) await(
 	ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey, body json.RawMessage,
 ) (request apiv1.OwnedRequest, err error) {
 	end, renew := time.Now().Add(f.wait), time.Now()
 	for {
+		var next apiv1.OwnedRequest
 		if now := time.Now(); body != nil && !now.Before(renew) {
-			request, err = api.KeepRequest(ctx, key, f.id, body)
-			renew = now.Add(time.Duration(request.LeaseSeconds) * time.Second / 3)
-			if request.LeaseSeconds == 0 {
+			next, err = api.KeepRequest(ctx, key, f.id, body)
+			renew = now.Add(time.Duration(next.LeaseSeconds) * time.Second / 3)
+			if next.LeaseSeconds == 0 {
 				renew = end
 			}
 		} else {
-			request, err = api.Request(ctx, key, f.id)
+			next, err = api.Request(ctx, key, f.id)
 		}
-		if err != nil || request.State != raydemand.RequestWaiting || !time.Now().Add(pollEvery).Before(end) {
+		var problem *apiv1.Problem
+		restarts := request.ID != "" && err != nil &&
+			(!errors.As(err, &problem) || problem.Status == http.StatusServiceUnavailable)
+		if !restarts {
+			request = next
+		}
+		waits := restarts || err == nil && request.State == raydemand.RequestWaiting
+		if !waits || !time.Now().Add(pollEvery).Before(end) {
 			return request, err
 		}
 		select {

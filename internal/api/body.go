@@ -82,10 +82,8 @@ const (
 type body struct {
 	fieldpath.JSON
 	doc *fieldpath.Document
-	// maxResources is the limit of names in one bundle, maxLabels of labels in one selector.
-	maxResources, maxLabels int
-	// text counts the characters of resource names, labels and expressions, values the values of labels.
-	text, values int
+	// owned: bundles have resources, slice, count and labelSelectors alone, and the limits of package raydemand.
+	owned bool
 }
 
 // newBody reads a text. A list alone is the member of that name of an object, unless the name is empty.
@@ -112,7 +110,7 @@ func newBody(text []byte, list string) (*body, error) {
 		return nil, invalidField(fieldpath.Excerpt(path.String(), maxFieldPath), "", "a field that appears once")
 	}
 	in, doc := fieldpath.ReadAll(raw, maxFields)
-	return &body{JSON: in, doc: doc, maxResources: maxResources, maxLabels: maxResources}, nil
+	return &body{JSON: in, doc: doc}, nil
 }
 
 // maxFieldPath is how many bytes of the path of a field an answer shows.
@@ -156,7 +154,7 @@ func DecodeRequest(text []byte) (request apiv1.RequestResources, err error) {
 	members := b.Members()
 	request.NumCPUs = whole(members.Pick("num_cpus"), 0, maxCPUs)
 	for _, each := range b.elements(members.Pick("bundles"), maxBundles) {
-		request.Bundles = append(request.Bundles, b.requestedBundle(each))
+		request.Bundles = append(request.Bundles, b.bundle(each, maxCPUs))
 	}
 	for _, each := range b.elements(members.Pick("bundle_label_selectors"), maxBundles) {
 		request.BundleLabelSelectors = append(request.BundleLabelSelectors, b.selector(each))
@@ -199,7 +197,7 @@ func DecodeSpec(text []byte) (spec apiv1.RequestSpec, err error) {
 	if err != nil {
 		return spec, err
 	}
-	b.maxResources, b.maxLabels = raydemand.MaxOwnedResources, raydemand.MaxOwnedLabels
+	b.owned = true
 	members := b.Members()
 	if number := members.Pick("priority"); there(number, "a whole number") {
 		spec.Priority = int32(whole(number, math.MinInt32, math.MaxInt32))
@@ -211,7 +209,7 @@ func DecodeSpec(text []byte) (spec apiv1.RequestSpec, err error) {
 	spec.HoldUntilDeleted = truth(members.Pick("holdUntilDeleted"))
 	if bundles := members.Pick("bundles"); there(bundles, aList) {
 		for _, each := range b.elements(bundles, raydemand.MaxOwnedBundles) {
-			spec.Bundles = append(spec.Bundles, b.ownedBundle(each))
+			spec.Bundles = append(spec.Bundles, b.bundle(each, maxOwnedCount))
 		}
 	}
 	members.Done()
@@ -242,44 +240,14 @@ func (b *body) checkSpec(spec *apiv1.RequestSpec) {
 	if all > maxOwnedCount {
 		b.FailBelow("bundles", fmt.Sprintf("%d, the sum of all counts", all), fmt.Sprintf("at most %d", maxOwnedCount))
 	}
-	if b.values > raydemand.MaxOwnedValues {
-		b.FailBelow("bundles", fmt.Sprintf("%d values in all labelSelectors", b.values),
-			fmt.Sprintf("at most %d; in(a,b) has two", raydemand.MaxOwnedValues))
+	if why := raydemand.OverLimit(spec.Bundles); why != "" {
+		b.FailBelow("bundles", "", "less: "+why)
 	}
-	if b.text > raydemand.MaxOwnedText {
-		b.FailBelow("bundles", fmt.Sprintf("%d characters of resource names, labels and expressions", b.text),
-			fmt.Sprintf("at most %d", raydemand.MaxOwnedText))
-	}
-}
-
-func (b *body) ownedBundle(in fieldpath.JSON) raydemand.Request {
-	request := raydemand.Request{Bundle: raydemand.Bundle{}, Count: 1}
-	if !isObject(in) {
-		return request
-	}
-	members := in.Members()
-	if resources := members.Pick("resources"); there(resources, anObject) {
-		b.addAmounts(resources, request.Bundle)
-	}
-	if count := members.Pick("count"); there(count, "a whole number") {
-		request.Count = whole(count, 1, maxOwnedCount)
-	}
-	if selectors := members.Pick("labelSelectors"); there(selectors, aList) {
-		for _, each := range b.elements(selectors, raydemand.MaxOwnedSelectors) {
-			request.Selectors = append(request.Selectors, b.selector(each))
-		}
-	}
-	if slice := members.Pick("slice"); len(slice.Raw()) > 0 {
-		request.Slice = sliceOf(slice)
-	}
-	members.Done()
-	return request.Sliced()
 }
 
 const (
-	anObject    = "an object {…}"
-	aList       = "a list […]"
-	nonNegative = "a number of at least 0"
+	anObject = "an object {…}"
+	aList    = "a list […]"
 )
 
 // there reports whether there is a value; null is not what is wanted.
@@ -314,39 +282,15 @@ func (b *body) elements(in fieldpath.JSON, limit int) []fieldpath.JSON {
 const maxAmount = 100 << 40 * raydemand.One
 
 // amount decodes a quantity. It refuses one that Ray's precision would round to 0, because that would request nothing.
+// It compares the number before anything rounds it, as the CRD does.
 func amount(in fieldpath.JSON) raydemand.Amount {
-	text := string(in.Raw())
-	if !isNumber(text) {
-		in.Fail(nonNegative)
+	number, err := strconv.ParseFloat(string(in.Raw()), 64)
+	amount, wrong := raydemand.ParseAmount(string(in.Raw()))
+	if err != nil || wrong != nil || number < 0 || amount > maxAmount || number > 0 && number < 1e-4 {
+		in.Fail("0, or a number from 0.0001 to " + maxAmount.String())
 		return 0
 	}
-	amount, err := raydemand.ParseAmount(text)
-	switch {
-	case err != nil || amount > maxAmount:
-		in.Fail("a number of at most " + maxAmount.String())
-	case amount < 0 || strings.HasPrefix(text, "-") && isPositive(text[1:]):
-		in.Fail(nonNegative)
-	case isPositive(text) && belowPrecision(text):
-		in.Fail("0, or at least 0.0001, the precision of Ray's amounts")
-	default:
-		return amount
-	}
-	return 0
-}
-
-// isNumber reports whether a JSON value is a number.
-func isNumber(text string) bool { return text != "" && strings.Contains("-0123456789", text[:1]) }
-
-// belowPrecision compares the number before anything rounds it, as the CRD does.
-func belowPrecision(text string) bool {
-	f, err := strconv.ParseFloat(text, 64)
-	return err != nil || f < raydemand.Amount(1).Float()
-}
-
-// isPositive reports whether the mantissa of a JSON number without sign has a digit other than 0.
-func isPositive(text string) bool {
-	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
-	return strings.ContainsAny(mantissa, "123456789")
+	return amount
 }
 
 // whole decodes a whole number from least to most; 0 if it is absent. 4.0 is one too: JSON has no other type for it.
@@ -354,14 +298,12 @@ func whole(in fieldpath.JSON, least, most int64) int64 {
 	if in.Absent() {
 		return 0
 	}
-	text := string(in.Raw())
-	f, err := strconv.ParseFloat(text, 64)
-	rounded := f == 0 && isPositive(text) // such as 1e-400
-	if err == nil && isNumber(text) && !rounded && f == math.Trunc(f) && f >= float64(least) && f <= float64(most) {
-		return int64(f)
+	f, err := strconv.ParseFloat(string(in.Raw()), 64)
+	if err != nil || f != math.Trunc(f) || f < float64(least) || f > float64(most) {
+		in.Fail(fmt.Sprintf("a whole number from %d to %d", least, most))
+		return 0
 	}
-	in.Fail(fmt.Sprintf("a whole number from %d to %d", least, most))
-	return 0
+	return int64(f)
 }
 
 func truth(in fieldpath.JSON) bool { return there(in, "true or false") && in.Flag() }
@@ -372,8 +314,8 @@ func (b *body) selector(in fieldpath.JSON) raydemand.Selector {
 		return nil
 	}
 	labels, _ := in.Named(anObject)
-	if len(labels) > b.maxLabels {
-		in.FailBelow("", "more", fmt.Sprintf("at most %d labels", b.maxLabels))
+	if len(labels) > maxResources {
+		in.FailBelow("", "more", fmt.Sprintf("at most %d labels", maxResources))
 		return nil
 	}
 	expressions := map[string]string{}
@@ -392,8 +334,6 @@ func (b *body) selector(in fieldpath.JSON) raydemand.Selector {
 			continue
 		}
 		expressions[key] = expression
-		b.values += strings.Count(expression, ",") + 1
-		b.text += utf8.RuneCountInString(key) + utf8.RuneCountInString(expression)
 	}
 	selector, _ := raydemand.ParseSelector(expressions) // each of them can be parsed
 	return selector
@@ -413,31 +353,46 @@ func isPrintable(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// requestedBundle decodes an entry of bundles. If resources or slice is an object, then resources, slice and count have
-// their meaning in this API; otherwise the entry is a plain bundle, in which they are Ray resources with these names.
-func (b *body) requestedBundle(in fieldpath.JSON) apiv1.BundleRequest {
-	entry := apiv1.BundleRequest{Bundle: raydemand.Bundle{}, Count: 1}
+// bundle decodes an entry of bundles, with a count up to most. In a plain request, its amounts can be beside slice and
+// count, and resources, slice and count are Ray resources of these names where resources and slice are no objects.
+func (b *body) bundle(in fieldpath.JSON, most int64) raydemand.Request {
+	request := raydemand.Request{Bundle: raydemand.Bundle{}, Count: 1}
 	if !isObject(in) {
-		return entry
+		return request
 	}
 	members, special := in.Members(), []string{}
-	resources, slice, count := members.Member("resources"), members.Member("slice"), members.Member("count")
-	if resources.IsObject() {
-		special = append(special, "resources")
-		b.addAmounts(resources, entry.Bundle)
+	isSpecial := func(member fieldpath.JSON) bool {
+		is := member.IsObject() || b.owned && len(member.Raw()) > 0
+		if is {
+			special = append(special, member.Name())
+		}
+		return is
 	}
-	if slice.IsObject() {
-		special = append(special, "slice")
-		entry.Slice = sliceOf(slice)
+	if resources := members.Pick("resources"); isSpecial(resources) && there(resources, anObject) {
+		b.addAmounts(resources, request.Bundle)
 	}
-	if len(special) > 0 && members.Has("count") {
+	count := members.Pick("count")
+	labels := members.Pick("labelSelectors")
+	if slice := members.Pick("slice"); isSpecial(slice) {
+		request.Slice = sliceOf(slice)
+	}
+	if (b.owned || len(special) > 0) && members.Has("count") {
 		special = append(special, "count")
-		if entry.Count = whole(count, 1, maxCPUs); count.Absent() {
-			count.Fail(fmt.Sprintf("a whole number from 1 to %d", maxCPUs))
+		if there(count, fmt.Sprintf("a whole number from 1 to %d", most)) {
+			request.Count = whole(count, 1, most)
 		}
 	}
-	b.addAmounts(in, entry.Bundle, special...)
-	return entry
+	if !b.owned {
+		b.addAmounts(in, request.Bundle, special...)
+		return request
+	}
+	if isSpecial(labels) && there(labels, aList) {
+		for _, each := range b.elements(labels, raydemand.MaxOwnedSelectors) {
+			request.Selectors = append(request.Selectors, b.selector(each))
+		}
+	}
+	members.Done()
+	return request.Sliced()
 }
 
 // sliceOf decodes a slice requirement.
@@ -452,8 +407,8 @@ func sliceOf(in fieldpath.JSON) *raydemand.SliceRequirement {
 // addAmounts adds the amounts of an object to a bundle, but for the special members.
 func (b *body) addAmounts(in fieldpath.JSON, bundle raydemand.Bundle, special ...string) {
 	members, _ := in.Named(anObject)
-	if len(members) > b.maxResources {
-		in.FailBelow("", "more", fmt.Sprintf("at most %d resources", b.maxResources))
+	if len(members) > maxResources {
+		in.FailBelow("", "more", fmt.Sprintf("at most %d resources", maxResources))
 		return
 	}
 	for _, each := range members {
@@ -465,7 +420,6 @@ func (b *body) addAmounts(in fieldpath.JSON, bundle raydemand.Bundle, special ..
 			badName(in, name, "a resource name")
 			continue
 		}
-		b.text += utf8.RuneCountInString(name)
 		if amount := amount(each); amount > 0 {
 			bundle[name] = bundle[name].Plus(amount)
 		}

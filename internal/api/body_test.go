@@ -20,7 +20,7 @@ import (
 func TestAProblemNamesTheBadFields(t *testing.T) {
 	const expression = "an expression: v, !v, in(a,b) or !in(a,b)"
 	const wholeNumber = "a whole number from 0 to 1000000"
-	const notNegative = "a number of at least 0"
+	const notNegative = "0, or a number from 0.0001 to 109951162777600"
 	bundles := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("{},", n), ",") + "]" }
 	tests := map[string]struct {
 		body string
@@ -48,9 +48,8 @@ func TestAProblemNamesTheBadFields(t *testing.T) {
 		"amount as truth":           {`{"bundles":[{"GPU":true}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "true"}}},
 		"amount as null":            {`{"bundles":[{"GPU":null}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "null"}}},
 		"amount as array":           {`{"bundles":[{"GPU":[1,{"a":2}]}]}`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: `[1,{"a":2}]`}}},
-		"amount too small for Ray":  {`[{"GPU":0.00004}]`, []apiv1.FieldError{{Expected: "0, or at least 0.0001, the precision of Ray's amounts", Field: "bundles[0].GPU", Value: "0.00004"}}},
-		"amount next to nothing":    {`[{"GPU":1e-999999999}]`, []apiv1.FieldError{{Expected: "0, or at least 0.0001, the precision of Ray's amounts", Field: "bundles[0].GPU", Value: "1e-999999999"}}},
-		"amount too large for Ray":  {`[{"memory":1e15}]`, []apiv1.FieldError{{Expected: "a number of at most 109951162777600", Field: "bundles[0].memory", Value: "1e15"}}},
+		"amount too small for Ray":  {`[{"GPU":0.00004}]`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].GPU", Value: "0.00004"}}},
+		"amount too large for Ray":  {`[{"memory":1e15}]`, []apiv1.FieldError{{Expected: notNegative, Field: "bundles[0].memory", Value: "1e15"}}},
 		"empty resource name":       {`[{"":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `""`}}},
 		"resource name with space":  {`[{" GPU":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `" GPU"`}}},
 		"resource name with NUL":    {`[{"G\u0000":1}]`, []apiv1.FieldError{{Expected: "a resource name: 1 to 256 printable characters, no space around it", Field: "bundles[0]", Value: `"G\x00"`}}},
@@ -204,9 +203,9 @@ func TestABadSliceNamesTheField(t *testing.T) {
 		`[{"slice": {"computeFraction": 105}}]`:                     {Field: "bundles[0].slice.computeFraction", Value: "105", Expected: raydemand.SliceComputeWant},
 		`[{"slice": {"isolation": "none"}}]`:                        {Field: "bundles[0].slice.isolation", Value: `"none"`, Expected: raydemand.SliceIsolationWant},
 		`[{"slice": {}}]`:                                           {Field: "bundles[0].slice", Value: "{}", Expected: raydemand.SliceWant},
-		`[{"slice": "10Gi"}]`:                                       {Field: "bundles[0].slice", Value: `"10Gi"`, Expected: "a number of at least 0"},
+		`[{"slice": "10Gi"}]`:                                       {Field: "bundles[0].slice", Value: `"10Gi"`, Expected: "0, or a number from 0.0001 to 109951162777600"},
 		`[{"slice": {"memory": "1Gi", "memory": "2Gi"}}]`:           {Field: "bundles[0].slice.memory", Expected: "a field that appears once"},
-		`[{"resources": {"GPU": -1}, "slice": {"memory": "1Gi"}}]`:  {Field: "bundles[0].resources.GPU", Value: "-1", Expected: "a number of at least 0"},
+		`[{"resources": {"GPU": -1}, "slice": {"memory": "1Gi"}}]`:  {Field: "bundles[0].resources.GPU", Value: "-1", Expected: "0, or a number from 0.0001 to 109951162777600"},
 		`[{"resources": {"GPU": 1}, "count": 0}]`:                   {Field: "bundles[0].count", Value: "0", Expected: "a whole number from 1 to 1000000"},
 		`[{"resources": {"GPU": 1}, "count": 1000000}, {"GPU": 1}]`: {Field: "num_cpus", Value: "1000001 with the bundles", Expected: "at most 1000000 together with the bundles"},
 	} {

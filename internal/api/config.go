@@ -64,9 +64,6 @@ type Config struct {
 	Metrics, Page http.Handler
 	// Ready returns why Heliostat is not ready; nil means that it always is.
 	Ready func() error
-	// Bounds gets a function that returns how much of each bound of the server is in use, from 0 to 1; nil means that
-	// nobody asks.
-	Bounds func(used func() map[string]float64)
 	// Log gets the details of internal errors, one line for each write, and one debug line for each call; nil discards
 	// them.
 	Log *slog.Logger

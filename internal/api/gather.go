@@ -27,9 +27,6 @@ const (
 // gatherLists answers a list of RayClusters with the lists of all shards.
 func (r *relay) gatherLists(c *gin.Context) { gather(r, c, "list", joinedLists) }
 
-// Used returns how much of the lists that may be gathered at once are, from 0 to 1.
-func (r *relay) Used() float64 { return float64(len(r.gathering)) / maxGathered }
-
 // gather answers a call with what join makes of the answers of all shards; what names one in an error. With one shard,
 // the call goes on here. If not all shards answer with what was asked, it writes the first answer that is something
 // else.

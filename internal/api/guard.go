@@ -43,9 +43,6 @@ func newGuard(reviewer Access, perSecond float64, answers *answers, now func() t
 	}
 }
 
-// CallsUsed returns how much of its concurrent calls the busiest caller uses, from 0 to 1.
-func (g *guard) CallsUsed() float64 { return g.callers.Used() }
-
 // checkRoutes returns an error if one of the routes has no row in operations.
 func checkRoutes(routes gin.RoutesInfo) error {
 	for _, route := range routes {

@@ -125,10 +125,3 @@ func (h *Hub) end(s *subscriber) string {
 	defer h.mu.Unlock()
 	return s.ended
 }
-
-// Used returns how much of the streams that may be open at once are, from 0 to 1.
-func (h *Hub) Used() float64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return float64(h.count) / maxSubscribers
-}

@@ -79,47 +79,30 @@ func (l *limiter) take(key string, now time.Time) time.Duration {
 	return wait
 }
 
-// shares counts what callers use of something that each may use a part of.
+// shares counts what each caller uses of something.
 type shares struct {
-	mu  sync.Mutex // guards the fields below
-	all int
-	of  map[string]int
+	mu sync.Mutex // guards of
+	of map[string]int
 }
 
-// take adds n to what a caller uses until release, unless check returns an error about what the caller and all use now.
-func (s *shares) take(caller string, n int, check func(own, all int) error) (release func(), err error) {
+// take adds one to what a caller uses until release. It returns false if the caller already uses most.
+func (s *shares) take(caller string, most int) (release func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := check(s.of[caller], s.all); err != nil {
-		return nil, err
+	if s.of[caller] >= most {
+		return nil, false
 	}
-	s.add(caller, n)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.add(caller, -n)
-	}, nil
-}
-
-// add adds n to what a caller uses. The caller of add holds mu.
-func (s *shares) add(caller string, n int) {
 	if s.of == nil {
 		s.of = map[string]int{}
 	}
-	s.all += n
-	if s.of[caller] += n; s.of[caller] == 0 {
-		delete(s.of, caller)
-	}
-}
-
-// used returns what all callers use, and the most that one of them does.
-func (s *shares) used() (all, most int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, own := range s.of {
-		most = max(most, own)
-	}
-	return s.all, most
+	s.of[caller]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.of[caller]--; s.of[caller] == 0 {
+			delete(s.of, caller)
+		}
+	}, true
 }
 
 // callerLimits limits the calls of each caller.
@@ -146,19 +129,12 @@ func (c *callerLimits) Enter(caller string, now time.Time) (leave func(), err er
 			return nil, &access.ThrottledError{After: wait, Why: why}
 		}
 	}
-	return c.running.take(caller, 1, func(own, _ int) error {
-		if own < maxCalls {
-			return nil
-		}
+	leave, ok := c.running.take(caller, maxCalls)
+	if !ok {
 		why := fmt.Sprintf("%q already has %d concurrent calls", shorten(caller), maxCalls)
-		return &access.ThrottledError{After: time.Second, Why: why}
-	})
-}
-
-// Used returns how much of maxCalls the caller with the most concurrent calls uses, from 0 to 1.
-func (c *callerLimits) Used() float64 {
-	_, most := c.running.used()
-	return float64(most) / maxCalls
+		return nil, &access.ThrottledError{After: time.Second, Why: why}
+	}
+	return leave, nil
 }
 
 // Limits on the plans that callers request, so that the control loop keeps its share of the processor: how many run at
@@ -181,20 +157,12 @@ type planLimits struct {
 // newPlanLimits allows so many plans at the same time.
 func newPlanLimits(slots int) *planLimits { return &planLimits{slots: make(chan struct{}, slots)} }
 
-// Used returns how much of the plans that may run at the same time do so, from 0 to 1.
-func (p *planLimits) Used() float64 { return float64(len(p.slots)) / float64(cap(p.slots)) }
-
 // enter waits for a slot. The caller must call leave when its plan is complete.
 func (p *planLimits) enter(ctx context.Context, caller string) (leave func(), err error) {
-	part, err := p.calls.take(caller, 1, func(own, _ int) error {
-		if own < maxPlansOfCaller {
-			return nil
-		}
-		why := fmt.Sprintf("%d plans of %q are already running or waiting", own, shorten(caller))
-		return &access.ThrottledError{After: planTimeout, Why: why}
-	})
-	if err != nil {
-		return nil, err
+	part, ok := p.calls.take(caller, maxPlansOfCaller)
+	if !ok {
+		why := fmt.Sprintf("%d plans of %q are already running or waiting", maxPlansOfCaller, shorten(caller))
+		return nil, &access.ThrottledError{After: planTimeout, Why: why}
 	}
 	select {
 	case p.slots <- struct{}{}:

@@ -109,15 +109,7 @@ func newServer(config Config) *server {
 	s.answers = &answers{s.Log}
 	s.relay = newRelay(s.Config, s.answers)
 	s.guard = newGuard(config.Access, config.RequestsPerSecond, s.answers, s.Now)
-	if config.Bounds != nil {
-		config.Bounds(s.boundsUsed)
-	}
 	return s
-}
-
-// boundsUsed returns how much of each bound is in use, from 0 to 1.
-func (s *server) boundsUsed() map[string]float64 {
-	return map[string]float64{"calls": s.guard.CallsUsed(), "lists": s.relay.Used(), "plans": s.plans.Used()}
 }
 
 // answer answers with a body, or with an error if there is one.

@@ -2,13 +2,10 @@ package engine
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -156,10 +153,20 @@ type tokenReviews struct {
 func (r tokenReviews) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	audiences := r.audiences
-	if len(audiences) == 0 && claims(token, access.Audience) {
-		audiences = []string{access.Audience}
+	if len(r.audiences) > 0 {
+		return r.review(ctx, token, r.audiences)
 	}
+	found, known, err := r.review(ctx, token, []string{access.Audience})
+	if err == nil && !known {
+		found, known, err = r.review(ctx, token, nil)
+	}
+	return found, known, err
+}
+
+// review asks whether a token is for one of the audiences; none means the API server's own.
+func (r tokenReviews) review(
+	ctx context.Context, token string, audiences []string,
+) (*authenticator.Response, bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}
 	review, err := r.client.Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
@@ -181,27 +188,4 @@ func (r tokenReviews) AuthenticateToken(ctx context.Context, token string) (*aut
 		}
 	}
 	return &authenticator.Response{User: who}, true, nil
-}
-
-// claims reports whether a token claims to be for an audience. Nothing is verified here: the claim only selects the
-// audience that the API server verifies.
-func claims(token, audience string) bool {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return false
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return false
-	}
-	var several struct {
-		Audiences []string `json:"aud"`
-	}
-	if json.Unmarshal(text, &several) == nil {
-		return slices.Contains(several.Audiences, audience)
-	}
-	var single struct {
-		Audience string `json:"aud"`
-	}
-	return json.Unmarshal(text, &single) == nil && single.Audience == audience
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
@@ -38,7 +37,7 @@ func keepMemory(log *slog.Logger) (stop func()) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	container := containerMemory("/proc/self/cgroup", "/sys/fs/cgroup")
+	container := containerMemory("/sys/fs/cgroup/memory.max")
 	if container < math.MaxInt64 {
 		log.Info("applying the memory limit of the container", "limitBytes", container, "runtimeBytes",
 			int64(limitPart*float64(container)))
@@ -92,41 +91,13 @@ func runtimeMemory(live, beside uint64, container int64) int64 {
 	return min(wanted, int64(limitPart*float64(container)))
 }
 
-// containerMemory returns the lowest memory limit of this process's cgroup and its ancestors, of version 1 or 2, in
-// bytes; math.MaxInt64 means none. Inside a container, the path in /proc may differ from the mounted one; the root of
-// the mount then has the limit.
-func containerMemory(self, root string) int64 {
-	text, err := os.ReadFile(self)
-	if err != nil {
-		return math.MaxInt64 // not Linux
-	}
-	limit := int64(math.MaxInt64)
-	for line := range strings.Lines(string(text)) {
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(fields) < 3 {
-			continue
-		}
-		switch fields[1] {
-		case "memory":
-			limit = min(limit, lowestLimit(filepath.Join(root, "memory"), fields[2], "memory.limit_in_bytes"))
-		case "":
-			limit = min(limit, lowestLimit(root, fields[2], "memory.max"))
-		}
+// containerMemory returns the memory limit of this container, in bytes, as cgroups of version 2 show it;
+// math.MaxInt64 means none.
+func containerMemory(file string) int64 {
+	text, err := os.ReadFile(file)
+	limit, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || wrong != nil || limit <= 0 { // no container, or max
+		return math.MaxInt64
 	}
 	return limit
-}
-
-// lowestLimit reads the limits of a cgroup and its ancestors.
-func lowestLimit(root, path, file string) int64 {
-	lowest := int64(math.MaxInt64)
-	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
-		text, err := os.ReadFile(filepath.Join(root, path, file))
-		limit, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err == nil && wrong == nil && limit > 0 && limit < 1<<60 { // a larger value means no limit in version 1
-			lowest = min(lowest, limit)
-		}
-		if path == "/" {
-			return lowest
-		}
-	}
 }

@@ -52,5 +52,5 @@ func (r *Recorder) Release(key nodepool.ClusterKey) {
 
 // BoundsUsed returns how much of each bound of the recorder is in use, from 0 to 1.
 func (r *Recorder) BoundsUsed() map[string]float64 {
-	return map[string]float64{"history": r.past.Used(), "streams": r.Hub.Used()}
+	return map[string]float64{"history": r.past.Used()}
 }

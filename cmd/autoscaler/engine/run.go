@@ -105,7 +105,6 @@ func (o *options) serve(ctx context.Context) error {
 	defer cancel(nil)
 	o.park = func() { cancel(errParked) }
 	servers := newServers(cancel)
-	o.bounds.Add(servers.BoundsUsed)
 	err := o.work(ctx, servers)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -189,7 +188,6 @@ func (o *options) listen(
 		Clusters:   manager,
 		GiveBacks:  o.giveBack,
 		Page:       webui.Handler(),
-		Bounds:     o.bounds.Add,
 		Ready:      o.ready.check,
 		Log:        o.log,
 		Leadership: newLeadership(manager, loop),

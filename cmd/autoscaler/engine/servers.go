@@ -9,18 +9,15 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
 )
 
-// servers are the running servers. Only one goroutine may use them, but for BoundsUsed.
+// servers are the running servers. Only one goroutine may use them.
 type servers struct {
 	fail    context.CancelCauseFunc
 	running []*http.Server
-	// open counts the connections of the REST API.
-	open atomic.Int64
 }
 
 // newServers returns Servers of which none runs yet. One that stops before Shutdown calls fail with the reason.
@@ -36,26 +33,10 @@ const (
 // StartREST starts the server of the REST API at its own address, with its own TLS. It listens before it returns, so an
 // error may be a port in use.
 func (s *servers) StartREST(server *http.Server) error {
-	server.ConnState = s.count
 	if err := s.start("REST", server, maxConnections); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	return nil
-}
-
-// count counts the open connections.
-func (s *servers) count(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.open.Add(1)
-	case http.StateClosed, http.StateHijacked:
-		s.open.Add(-1)
-	}
-}
-
-// BoundsUsed returns how much of the bound of connections of the REST API is in use, from 0 to 1.
-func (s *servers) BoundsUsed() map[string]float64 {
-	return map[string]float64{"connections": float64(s.open.Load()) / maxConnections}
 }
 
 // StartOthers starts the servers with ports of their own: metrics, probes, which report the error of ready, and

@@ -160,33 +160,3 @@ func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
 		t.Errorf("the call was answered %q", got)
 	}
 }
-
-func TestOpenConnectionsOfTheRESTAPIAreCounted(t *testing.T) {
-	s := newServers(func(err error) { t.Error(err) })
-	defer s.Shutdown(grace)
-	if server := serverOf("127.0.0.1:0", nil); s.StartREST(server) != nil || server.ConnState == nil {
-		t.Fatal("the server of the REST API does not count its connections")
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // StartREST does not say where it listens
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := serverOf("", nil)
-	server.ConnState = s.count
-	s.serve("REST", server, listener, 2)
-	wait := func(want float64) {
-		t.Helper()
-		for begun := time.Now(); s.BoundsUsed()["connections"] != want; time.Sleep(time.Millisecond) {
-			if time.Since(begun) > 10*time.Second {
-				t.Fatalf("%v of the connections are in use, want %v", s.BoundsUsed(), want)
-			}
-		}
-	}
-	connection, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	wait(1. / maxConnections)
-	connection.Close()
-	wait(0)
-}

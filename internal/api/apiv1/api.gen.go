@@ -670,7 +670,7 @@ type Requested struct {
 // RequestedBundle Resource amounts alone, as Ray's `request_resources` takes them, or with requirements for the GPUs: `{"GPU": 1, "slice": {"memory": "10Gi"}}` or, with a count, `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi", "isolation": "hardware"}, "count": 3}`. A slice without a GPU in its resources means one GPU.
 //
 // Example: {"GPU":1,"slice":{"memory":"10Gi"}}
-type RequestedBundle = BundleRequest
+type RequestedBundle = raydemand.Request
 
 // ResourceRequest A number of equal bundles.
 type ResourceRequest = raydemand.Request

@@ -2,7 +2,6 @@ package apiv1
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,9 +19,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 )
 
-// maxAnswer is the largest answer in bytes. The snapshot of a very large cluster fits.
-const maxAnswer = 64 << 20
-
 // callTimeout is the timeout of the default HTTP client. It is the same as the write timeout of the server.
 const callTimeout = 30 * time.Second
 
@@ -33,8 +29,7 @@ type Client struct {
 }
 
 // NewClient returns a client of the server at address, for example http://127.0.0.1:8090. If httpClient is nil, calls
-// time out after 30 seconds. For some seconds the client retries calls that the server cannot answer now, after a start
-// or while another replica takes over.
+// time out after 30 seconds.
 func NewClient(address string, httpClient *http.Client) (*Client, error) {
 	if !strings.Contains(address, "://") { // the error of net/url is unclear
 		return nil, fmt.Errorf("reading server address %q: write https://host:port, or http:// without TLS", address)
@@ -54,9 +49,7 @@ func NewClient(address string, httpClient *http.Client) (*Client, error) {
 	if httpClient == nil {
 		httpClient = &http.Client{Timeout: callTimeout}
 	}
-	waiting := *httpClient
-	waiting.Transport = retrying{next: cmp.Or(waiting.Transport, http.DefaultTransport), within: retryWithin}
-	return &Client{base: base, http: &waiting}, nil
+	return &Client{base: base, http: httpClient}, nil
 }
 
 // Clusters lists all clusters, or those of one namespace if it is not empty.
@@ -103,76 +96,57 @@ func answerTo[T any](ctx context.Context, c *Client, method string, target *url.
 	return answer, err
 }
 
+// call makes a call. Its errors name the call; a problem names the server instead, because it names the call itself.
 func (c *Client) call(ctx context.Context, method string, target *url.URL, body, into any) error {
-	return c.wrap("calling "+method, target, c.exchange(ctx, method, target, body, into))
-}
-
-// wrap adds the call to an error. A problem names the call itself, but not the server.
-func (c *Client) wrap(doing string, target *url.URL, err error) error {
+	err := c.exchange(ctx, method, target, body, into)
+	var wrapped *url.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, new(*Problem)):
 		return fmt.Errorf("%s answers %w", c.base.Redacted(), err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		err = fmt.Errorf("nothing listens there: start the server, or use another address (%w)", syscall.ECONNREFUSED)
+	case errors.As(err, &wrapped):
+		err = wrapped.Err // without the method and address that net/http adds
 	}
-	return fmt.Errorf("%s %s: %w", doing, target.Redacted(), err)
+	return fmt.Errorf("calling %s %s: %w", method, target.Redacted(), err)
 }
 
 func (c *Client) exchange(ctx context.Context, method string, target *url.URL, body, into any) error {
-	request, err := newRequest(ctx, method, target, body)
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encoding the request: %w", err)
+		}
+		sent = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), sent)
 	if err != nil {
 		return err
 	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	response, err := c.http.Do(request)
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens there: start the server, or use another address (%w)", withoutURL(err))
-	case err != nil:
-		return withoutURL(err)
+	if err != nil {
+		return err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err != nil {
+	text, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
 		return fmt.Errorf("reading the answer: %w", err)
-	}
-	if len(text) > maxAnswer {
-		return fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
-	}
-	if response.StatusCode >= 300 {
+	case response.StatusCode >= 300:
 		return readProblem(response, text)
-	}
-	if into == nil {
+	case into == nil:
 		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("decoding the answer: %w", err)
 	}
 	return nil
-}
-
-func newRequest(ctx context.Context, method string, target *url.URL, body any) (*http.Request, error) {
-	if body == nil {
-		return http.NewRequestWithContext(ctx, method, target.String(), nil)
-	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the request: %w", err)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	return request, nil
-}
-
-// withoutURL removes the method and address that net/http puts before an error: wrap adds them.
-func withoutURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		return wrapped.Err
-	}
-	return err
 }
 
 // readProblem returns the server's problem document, or the HTTP status if something in between answered.

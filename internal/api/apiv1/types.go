@@ -2,7 +2,6 @@ package apiv1
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -12,30 +11,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// BundleRequest is one entry of bundles in a request_resources call: amounts, a requirement for their GPUs, and a
-// count. With amounts alone, its JSON is a plain bundle, as in Ray.
-type BundleRequest struct {
-	Bundle raydemand.Bundle
-	Slice  *raydemand.SliceRequirement
-	// Count is the number of bundles; 0 means one.
-	Count int64
-}
-
-// MarshalJSON writes a plain bundle, or an object with resources, slice and count if there is a slice or a count.
-func (b BundleRequest) MarshalJSON() ([]byte, error) {
-	if b.Slice == nil && b.Count <= 1 {
-		if b.Bundle == nil {
-			return []byte("{}"), nil
-		}
-		return json.Marshal(b.Bundle)
-	}
-	return json.Marshal(struct {
-		Resources raydemand.Bundle            `json:"resources"`
-		Slice     *raydemand.SliceRequirement `json:"slice,omitempty"`
-		Count     int64                       `json:"count"`
-	}{b.Bundle, b.Slice, max(b.Count, 1)})
-}
 
 // Merged returns the requests of the call: num_cpus first, then the bundles in order of first appearance. It counts
 // equal ones, with equal bundle, slice and selector, as ray.autoscaler.sdk.request_resources does.
@@ -63,7 +38,7 @@ func (r RequestResources) Merged() []raydemand.Request {
 		if i < len(r.BundleLabelSelectors) {
 			selector = r.BundleLabelSelectors[i]
 		}
-		add(raydemand.Request{Bundle: bundle.Bundle, Count: max(bundle.Count, 1), Slice: bundle.Slice}, selector)
+		add(bundle, selector)
 	}
 	return merged
 }
