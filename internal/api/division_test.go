@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-
 	"heliostat.dev/heliostat/internal/webui"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
