@@ -19,12 +19,7 @@ func (p *Pause) Fail(now time.Time) { p.FailWithin(now, LongestPause) }
 
 // FailWithin notes a failure, and begins a pause of at most longest.
 func (p *Pause) FailWithin(now time.Time, longest time.Duration) {
-	p.FailBetween(now, firstPause, longest)
-}
-
-// FailBetween notes a failure, and begins a pause of shortest after the first one, and of at most longest.
-func (p *Pause) FailBetween(now time.Time, shortest, longest time.Duration) {
-	p.retryAt = now.Add(min(shortest<<min(p.failures, 10), longest))
+	p.retryAt = now.Add(min(firstPause<<min(p.failures, 10), longest))
 	p.failures++
 }
 

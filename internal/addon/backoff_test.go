@@ -24,11 +24,4 @@ func TestPausesDoubleUpToTheLongest(t *testing.T) {
 	if !p.Resting(now.Add(time.Second-1)) || p.Resting(now.Add(time.Second)) {
 		t.Errorf("after %d failures the pause is not the longest that is given", p.Failures())
 	}
-	var slow Pause
-	for _, want := range []time.Duration{5 * time.Second, 10 * time.Second, 15 * time.Second} {
-		slow.FailBetween(now, 5*time.Second, 15*time.Second)
-		if !slow.Resting(now.Add(want-1)) || slow.Resting(now.Add(want)) {
-			t.Errorf("after %d failures the pause is not %v", slow.Failures(), want)
-		}
-	}
 }

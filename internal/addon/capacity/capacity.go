@@ -46,19 +46,10 @@ type feature struct {
 
 	nodes NodeKeeper
 	// idleClock measures for how long the RayCluster has been without work.
-	idleClock  IdleClock
-	idleWrites failing
-}
-
-// failing is what is remembered of writes that fail: they rest, and err is why the last one failed.
-type failing struct {
-	rest addon.Pause
-	err  error
-}
-
-func (f *failing) fail(now time.Time, err error) {
-	f.rest.Fail(now)
-	f.err = err
+	idleClock IdleClock
+	// idleRest is the pause after the end of the RayCluster could not be written, and idleErr is why.
+	idleRest addon.Pause
+	idleErr  error
 }
 
 // want returns what the capacity policy of the RayCluster wants free now; nil if nothing.
@@ -85,7 +76,7 @@ func (f *feature) keepNodes(ctx context.Context, o *addon.Cycle) {
 		addon.HandedBack(&v.Cluster, v.Mode, v.Why):
 		authority = ReleaseOwn
 	}
-	nodes, actions := f.nodes.Round(ctx, f.loop.MayWrite, f.writer.KeepNodes, authority,
+	nodes, actions := f.nodes.Round(ctx, f.loop.MayWrite, f.writer, authority,
 		Seen{Now: v.Now, Cluster: &v.Cluster, Snapshot: &o.Intent.Snapshot, Plan: &o.Intent.Plan})
 	o.WarmNodes, o.Open = nodes.Plans, o.Open || f.nodes.err != nil
 	o.Findings, o.Actions = append(o.Findings, nodes.Findings...), append(o.Actions, actions...)

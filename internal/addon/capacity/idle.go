@@ -88,8 +88,8 @@ func (f *feature) carryOut(ctx context.Context, o *addon.Cycle, step IdleStep) {
 		f.loop.Emit(ctx, o.View, addon.Event{Warning: true, Reason: addon.ReasonIdleAnnounced,
 			Message: "It will be " + step.Text})
 	case End:
-		if f.idleWrites.rest.Resting(o.View.Now) {
-			o.Idle = f.idleWrites.err.Error()
+		if f.idleRest.Resting(o.View.Now) {
+			o.Idle = f.idleErr.Error()
 			return
 		}
 		f.writeIdle(ctx, o, step)
@@ -113,7 +113,7 @@ func (f *feature) writeIdle(ctx context.Context, o *addon.Cycle, step IdleStep) 
 	failed := "failed"
 	switch {
 	case err == nil:
-		f.idleWrites, f.idleClock = failing{}, IdleClock{}
+		f.idleRest, f.idleClock = addon.Pause{}, IdleClock{}
 		f.loop.Emit(ctx, o.View, addon.Event{Reason: idleReasons[step.Action], Message: step.Text})
 	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly),
 		errors.Is(err, nodepool.ErrNotLeading), errors.Is(err, nodepool.ErrGone):
@@ -123,8 +123,9 @@ func (f *feature) writeIdle(ctx context.Context, o *addon.Cycle, step IdleStep) 
 	}
 	if err != nil {
 		action.Message = err.Error()
-		f.idleWrites.fail(o.View.Now, fmt.Errorf("%s %s: %w", step.Action, failed, err))
-		o.Idle = f.idleWrites.err.Error()
+		f.idleRest.Fail(o.View.Now)
+		f.idleErr = fmt.Errorf("%s %s: %w", step.Action, failed, err)
+		o.Idle = f.idleErr.Error()
 	}
 	o.Actions = append(o.Actions, action)
 }

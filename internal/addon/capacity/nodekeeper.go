@@ -14,14 +14,8 @@ import (
 // Unwritten is the code of a finding: a CapacityBuffer or its PodTemplate cannot be written.
 const Unwritten = "warm-nodes-unwritten"
 
-// The pauses after writes that failed.
-const (
-	firstPause   = 5 * time.Second
-	longestPause = 5 * time.Minute
-)
-
-// keepNodes writes one change.
-type keepNodes = func(context.Context, nodepool.BufferChange) error
+// longestPause bounds the pause after writes that failed.
+const longestPause = 5 * time.Minute
 
 // NodeKeeper is what is remembered of the buffers of one RayCluster. Losing it costs a write.
 type NodeKeeper struct {
@@ -45,9 +39,9 @@ const (
 	ReleaseOwn
 )
 
-// Round decides, and writes with keep what the authority allows, as long as this process may write.
+// Round decides, and writes what the authority allows, as long as this process may write.
 func (k *NodeKeeper) Round(
-	ctx context.Context, may func(nodepool.ClusterKey) bool, keep keepNodes, a Authority, s Seen,
+	ctx context.Context, may func(nodepool.ClusterKey) bool, writer Writer, a Authority, s Seen,
 ) (NodesDecision, []addon.Action) {
 	d := decide(s)
 	switch {
@@ -64,7 +58,7 @@ func (k *NodeKeeper) Round(
 	if len(d.Changes) == 0 {
 		k.rest, k.err = addon.Pause{}, nil
 	}
-	actions := k.write(ctx, may, keep, s, d.Changes)
+	actions := k.write(ctx, may, writer, s, d.Changes)
 	if k.err != nil {
 		d.Findings = append(d.Findings, raydemand.Finding{
 			Code: Unwritten, Severity: raydemand.Error, Object: "RayCluster " + s.Cluster.Key.String(),
@@ -79,7 +73,7 @@ func (k *NodeKeeper) Round(
 // write writes changes, those first that remove a buffer, whose nodes cost money. A change that fails delays the next
 // round, and not the other changes.
 func (k *NodeKeeper) write(
-	ctx context.Context, may func(nodepool.ClusterKey) bool, keep keepNodes, s Seen, changes []nodepool.BufferChange,
+	ctx context.Context, may func(nodepool.ClusterKey) bool, writer Writer, s Seen, changes []nodepool.BufferChange,
 ) []addon.Action {
 	if k.rest.Resting(s.Now) {
 		return nil
@@ -93,7 +87,7 @@ func (k *NodeKeeper) write(
 		}
 		action := addon.Action{At: s.Now, Kind: addon.ActionNodes, Result: addon.ResultOK,
 			Group: change.Buffer.Group, Message: described(change)}
-		err := keep(ctx, change)
+		err := writer.KeepNodes(ctx, change)
 		switch {
 		case err != nil && ctx.Err() != nil, errors.Is(err, nodepool.ErrReadOnly),
 			errors.Is(err, nodepool.ErrNotLeading):
@@ -111,7 +105,7 @@ func (k *NodeKeeper) write(
 	}
 	switch {
 	case failed != nil:
-		k.rest.FailBetween(s.Now, firstPause, longestPause)
+		k.rest.FailWithin(s.Now, longestPause)
 		k.err = failed
 	case len(actions) > 0:
 		k.rest, k.err = addon.Pause{}, nil

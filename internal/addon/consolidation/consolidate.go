@@ -39,7 +39,9 @@ type consolidator struct {
 	// tracker remembers which workers could leave; writes is the pause after a drain for it failed.
 	tracker Tracker
 	writes  addon.Pause
-	overdue overdue
+	// looked is when the actors on overdue drains were last read, and optedIn since when the RayCluster lets them end
+	// without interruption; zero if it does not.
+	looked, optedIn time.Time
 }
 
 // consolidate suggests which worker could leave because the others in use have room for its work, and drains it if the
@@ -183,10 +185,10 @@ func (c *consolidator) lookAgain(ctx context.Context, o *addon.Cycle, readAt tim
 
 // lookAtDraining reads the actors if the deadline of a drain is over and the RayCluster lets restartable actors move.
 func (c *consolidator) lookAtDraining(ctx context.Context, v *observe.View) {
-	due := c.overdue.drains(v, c.loop.Drains(), Deadline(c.settings.After))
+	due := c.overdue(v, c.loop.Drains(), Deadline(c.settings.After))
 	if len(due) == 0 || c.loop.Ray() == nil {
 		return
 	}
-	c.overdue.looked = v.Now
+	c.looked = v.Now
 	addon.LookAtOverdue(ctx, c.loop, v, due)
 }

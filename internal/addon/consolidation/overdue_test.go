@@ -20,11 +20,11 @@ func TestADrainHasItsWholeTimeAfterOptingIn(t *testing.T) {
 		Cluster: nodepool.Cluster{Groups: []nodepool.WorkerGroup{{Name: "gpu", NumOfHosts: 1, Replicas: 1, Max: 9}},
 			Workers: []nodepool.Worker{{Pod: "w", UID: "w", Group: "gpu", Running: true}}}}
 	v.Members = observe.Join(v.Cluster, nodes)
-	e, asked := overdue{}, scaledown.Drains{}
+	c, asked := consolidator{}, scaledown.Drains{}
 	overdue := func(after time.Duration) int {
 		v.Now = v.Now.Add(after)
 		asked.Observe(v.Now, nodes, time.Minute)
-		return len(e.drains(&v, asked, deadline))
+		return len(c.overdue(&v, asked, deadline))
 	}
 	if got := overdue(0) + overdue(time.Hour); got > 0 {
 		t.Errorf("%d drains are overdue although no actor may move", got)
@@ -36,7 +36,7 @@ func TestADrainHasItsWholeTimeAfterOptingIn(t *testing.T) {
 	if got := overdue(1); got != 1 {
 		t.Errorf("%d drains are overdue a minute after opting in, want 1", got)
 	}
-	e.looked = v.Now
+	c.looked = v.Now
 	if got := overdue(time.Second); got != 0 {
 		t.Errorf("the actors are read again a second later")
 	}

@@ -16,13 +16,10 @@ const (
 	FindingNodesLeft = "warm-nodes-left"
 )
 
-// Loss is what an entry without effect does not do.
-type Loss string
-
-// NoWorkers is the loss of an entry of keepWarm, NoNodes that of one of keepWarmNodes.
+// NoWorkers is what an entry of keepWarm without effect does, NoNodes one of keepWarmNodes.
 const (
-	NoWorkers Loss = "nothing is kept warm"
-	NoNodes   Loss = "no nodes are kept"
+	NoWorkers = "nothing is kept warm"
+	NoNodes   = "no nodes are kept"
 )
 
 // NodesOff says why no node can be asked for, and NodesOn what would change that.
@@ -32,7 +29,7 @@ const (
 )
 
 // GroupUnknown reports an entry, such as keepWarm[0], that names a group that the RayCluster does not have.
-func GroupUnknown(source, entry, group string, loss Loss) raydemand.Finding {
+func GroupUnknown(source, entry, group, loss string) raydemand.Finding {
 	return raydemand.Finding{Code: FindingGroupUnknown, Severity: raydemand.Error, Object: source,
 		Field: entry + ".group", Seen: group,
 		Why: fmt.Sprintf("there is no worker group of this name, so %s for it", loss),
@@ -47,7 +44,7 @@ func NodesUnused(source, why, fix string) raydemand.Finding {
 
 // GroupsUnknown reports the entries that name a group that the RayCluster does not have.
 func (w *Written) GroupsUnknown(has func(group string) bool) (all []raydemand.Finding) {
-	check := func(entry, group string, loss Loss) {
+	check := func(entry, group, loss string) {
 		if group != "" && !has(group) {
 			all = append(all, GroupUnknown(w.Source, entry, group, loss))
 		}

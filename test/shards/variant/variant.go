@@ -64,9 +64,12 @@ func follow(file string) {
 `},
 }
 
-// WithoutDeadline lets a shard write as long as it believes that it has its Lease.
-var WithoutDeadline = []Change{{File: "pkg/nodepool/kube/leaderelection.go",
-	From: "return max(0, renewDeadline-l.now().Sub(l.renewed))", To: "return renewDeadline"}}
+// WithoutDeadline lets a shard write once it has had the Lease of a slot.
+var WithoutDeadline = []Change{
+	{File: "pkg/nodepool/kube/leaderelection.go", From: "return max(0, renewDeadline-l.now().Sub(l.renewed))",
+		To: "return renewDeadline"},
+	{File: "pkg/nodepool/kube/shards.go", From: "\tslot.lease.set(time.Time{})\n", To: ""},
+}
 
 // WithoutFence lets a shard write whatever term it finds, and patches test none.
 var WithoutFence = []Change{
