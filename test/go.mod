@@ -29,6 +29,7 @@ require (
 	github.com/openshift/api v0.0.0-20251214014457-bfa868a22401 // indirect
 	github.com/smallnest/chanx v1.2.0 // indirect
 	k8s.io/dynamic-resource-allocation v0.35.4 // indirect
+	mvdan.cc/sh/v3 v3.14.1 // indirect
 	sigs.k8s.io/gateway-api v1.4.1 // indirect
 )
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"mvdan.cc/sh/v3/syntax"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -118,39 +119,45 @@ func startOf(group Fields, pod *corev1.Pod, ownCommand bool) rayStart {
 		return s
 	}
 	script, flags := script(s.ray), startScript(startParams(s.params, s.resources, s.ray, group))
-	s.words = shellWords(flags)
+	s.words = flagWords(flags)
 	if !ownCommand && !strings.Contains(script, "ray start") {
 		return s
 	}
 	generated, uses := "ray start "+flags, strings.Contains(script, generatedCommand)
-	// Kubernetes replaces $(NAME) in a command before the shell reads it.
-	script = strings.ReplaceAll(script, "$("+generatedCommand+")", generated)
-	found := startsIn(script, func(name string) (string, bool) {
-		if name == generatedCommand {
-			return generated, true
+	words := slices.Concat(s.ray.Command, s.ray.Args)
+	for i, word := range words {
+		// Kubernetes replaces $(NAME) in a command before the shell reads it.
+		words[i] = strings.ReplaceAll(word, "$("+generatedCommand+")", generated)
+		if quoted, err := syntax.Quote(words[i], syntax.LangBash); ownCommand && err == nil {
+			words[i] = quoted // the operator joins the words of a command that it wraps
 		}
-		set := env(s.ray, name)
-		if set == nil {
-			return "", false
+	}
+	script = strings.Join(words, " ")
+	variables := map[string]string{}
+	for _, set := range s.ray.Env {
+		delete(variables, set.Name)
+		if set.ValueFrom == nil && !strings.Contains(script, set.Name+"=") {
+			variables[set.Name] = set.Value
 		}
-		return set.Value, set.ValueFrom == nil && !strings.Contains(script, name+"=")
-	})
+	}
+	variables[generatedCommand] = generated
+	found := startsIn(script, variables)
 	if len(found) == 0 {
 		s.known = strings.Contains(script, generatedCommand)
 		return s
 	}
-	words, known := argumentsOf(found[0])
+	s.known = !setsUnknown(found[0])
 	for _, other := range found[1:] {
-		known = known && slices.Equal(other, found[0]) // not one for the head and one for workers
+		s.known = s.known && slices.Equal(other, found[0]) // not one for the head and one for workers
 	}
-	if s.known = known; known {
-		s.words, s.own = words, !uses
+	if s.known {
+		s.words, s.own = textsOf(found[0]), !uses
 	}
 	return s
 }
 
 // startsIn returns the arguments of each `ray start` of a script, and of the scripts that it passes to a shell or eval.
-func startsIn(script string, variables shellVariables) (found [][]shellWord) {
+func startsIn(script string, variables map[string]string) (found [][]shellWord) {
 	for _, command := range shellCommands(script, variables) {
 		for i, word := range command {
 			name := word.Text
@@ -163,14 +170,10 @@ func startsIn(script string, variables shellVariables) (found [][]shellWord) {
 				break
 			}
 			if name == "eval" {
-				var all []string
-				for _, argument := range command[i+1:] {
-					all = append(all, argument.Text)
-				}
-				found = append(found, startsIn(strings.Join(all, " "), variables)...)
+				found = append(found, startsIn(strings.Join(textsOf(command[i+1:]), " "), variables)...)
 				break
 			}
-			if i > 0 && strings.ContainsAny(name, " \n") {
+			if i > 0 {
 				flag := command[i-1].Text
 				if flag == "--" || strings.HasPrefix(flag, "-") && strings.HasSuffix(flag, "c") {
 					found = append(found, startsIn(name, variables)...)
@@ -181,8 +184,16 @@ func startsIn(script string, variables shellVariables) (found [][]shellWord) {
 	return found
 }
 
-// argumentsOf returns the texts of the words, or false if one has an unknown part that may set resources.
-func argumentsOf(words []shellWord) (texts []string, known bool) {
+// flagWords returns the words of the operator's flags. Flags that bash cannot read are split at blanks.
+func flagWords(flags string) []string {
+	if found := startsIn("ray start "+flags, nil); len(found) > 0 {
+		return textsOf(found[0])
+	}
+	return strings.Fields(flags)
+}
+
+// setsUnknown reports whether an argument has an unknown part that may set resources.
+func setsUnknown(words []shellWord) bool {
 	for i, word := range words {
 		name, isFlag := strings.CutPrefix(word.Text, "--")
 		name, _, _ = strings.Cut(name, "=")
@@ -191,11 +202,17 @@ func argumentsOf(words []shellWord) (texts []string, known bool) {
 			before, ofFlag = strings.CutPrefix(words[i-1].Text, "--")
 		}
 		if word.Unknown && (isFlag && takesValue(name) || !isFlag && (!ofFlag || takesValue(before))) {
-			return nil, false
+			return true
 		}
+	}
+	return false
+}
+
+func textsOf(words []shellWord) (texts []string) {
+	for _, word := range words {
 		texts = append(texts, word.Text)
 	}
-	return texts, true
+	return texts
 }
 
 // reportOverride reports that resources come from a source that Heliostat does not read. The planner ignores what

@@ -327,7 +327,7 @@ func TestStartWordsAreTheOperatorsFlags(t *testing.T) {
 		container := podOf(group.Object("template")).Spec.Containers[0]
 		params := startParams(group.Texts("rayStartParams"), group.Texts("resources"), container, group)
 		got := map[string]any{}
-		for _, word := range shellWords(startScript(params)) {
+		for _, word := range flagWords(startScript(params)) {
 			name, value, assigned := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 			if !takesValue(name) {
 				continue
