@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"cmp"
 	"slices"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
@@ -185,85 +186,51 @@ func (r *reading) allCards() int64 {
 	return listed
 }
 
-// healthyUnits returns what this many healthy cards offer of a resource; false if the node does not show it.
+// healthyUnits returns what this many healthy cards offer of a resource; false if the node does not show it. Capacity
+// includes healthy and unhealthy cards, and equal cards have equal parts of it.
 func (r *reading) healthyUnits(name string, healthy int64) (units int64, known bool) {
 	resource, err := r.names.Resource(name)
-	if err != nil {
+	unproven := []gpuinfo.Kind{gpuinfo.UnknownKind, gpuinfo.WholeUnproven, gpuinfo.MIGUnproven}
+	if err != nil || resource.Role == gpuinfo.Information && name != gpuinfo.AliyunCount ||
+		slices.Contains(unproven, r.gpus.Kind) {
 		return 0, false
 	}
-	if name == gpuinfo.AliyunCount {
-		return healthy, true
+	if r.gpus.Differ() {
+		return r.healthyShares(name, resource.Role), true
 	}
-	switch kind := r.gpus.Kind; {
-	case kind == gpuinfo.GPUMemory && resource.Role == gpuinfo.Memory:
-		perCard, ok := r.gpus.UnitsPerCard[name]
-		return perCard * healthy, ok
-	case kind == gpuinfo.GPUMemory && resource.Role == gpuinfo.Cores:
-		return 100 * healthy, true
-	case kind == gpuinfo.VGPU &&
-		(resource.Role == gpuinfo.Devices || resource.Role == gpuinfo.Memory || resource.Role == gpuinfo.Cores):
-		if r.gpus.Differ() {
-			return r.healthyShares(name, resource.Role), true
-		}
-		// Equal cards have equally many shares. Capacity includes healthy and unhealthy cards.
-		return max(r.node.Capacity[name], r.gpus.Units[name]) / r.allCards() * healthy, true
-	case resource.Role != gpuinfo.Devices:
-		return 0, false
-	}
-	replicas, known := r.replicasOf(resource)
-	if !known {
-		return 0, false
-	}
-	profile := resource.Profile
-	if profile == "" && r.gpus.Profile != nil {
-		profile = *r.gpus.Profile
-	}
-	units, known = healthy, r.gpus.Kind != gpuinfo.UnknownKind
-	if profile != "" || r.gpus.Kind == gpuinfo.MIG {
-		units, known = r.healthyDevices(profile)
-	}
-	return units * replicas, known
-}
-
-// replicasOf returns how many clients share one device of a resource.
-func (r *reading) replicasOf(resource gpuinfo.Resource) (replicas int64, known bool) {
-	switch {
-	case resource.Profile != "":
-		profile, err := gpuinfo.ParseProfile(resource.Profile)
-		if err != nil {
+	all := r.allCards()
+	if profile := cmp.Or(resource.Profile, value(r.gpus.Profile)); profile != "" || r.gpus.Kind == gpuinfo.MIG {
+		if healthy, all, known = r.healthyInstances(profile); !known {
 			return 0, false
 		}
-		n, ok := r.number(labelMIG + profile.Label() + ".replicas")
-		return max(n, 1), ok || !resource.Shared
-	case r.gpus.Replicas != nil:
-		return max(*r.gpus.Replicas, 1), true
 	}
-	return 1, r.gpus.Kind == gpuinfo.Whole || r.gpus.Kind == gpuinfo.MIG && !resource.Shared
+	return max(r.node.Capacity[name], r.gpus.Units[name]) * healthy / max(all, 1), true
 }
 
-// healthyDevices counts on healthy cards the instances of a profile or, without one, the cards without instances, if
-// the instances of all cards are known.
-func (r *reading) healthyDevices(profile string) (units int64, known bool) {
+// healthyInstances counts on healthy and on all cards the instances of a profile or, without one, the cards without
+// instances, if the instances of all cards are known.
+func (r *reading) healthyInstances(profile string) (healthy, all int64, known bool) {
 	wanted, err := gpuinfo.ParseProfile(profile)
 	if err != nil && profile != "" {
-		return 0, false
+		return 0, 0, false
 	}
 	for _, card := range r.gpus.PerCard {
 		if card.Instances == nil {
-			return 0, false
+			return 0, 0, false
 		}
-		if !card.Usable() {
-			continue
-		}
+		n := int64(0)
 		if profile == "" && len(card.Instances) == 0 {
-			units++
+			n++
 		}
 		for _, instance := range card.Instances {
 			name, err := gpuinfo.ParseProfile(instance.Profile)
 			if err == nil && profile != "" && name.String() == wanted.String() {
-				units++
+				n++
 			}
 		}
+		if all += n; card.Usable() {
+			healthy += n
+		}
 	}
-	return units, true
+	return healthy, all, true
 }
