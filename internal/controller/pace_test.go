@@ -204,7 +204,11 @@ func TestWhatFailedIsTriedAgainInALargeFleet(t *testing.T) {
 		least, most time.Duration
 	}{
 		"nothing":  {func(*record, time.Time) {}, 90 * time.Second, 110 * time.Second},
-		"num-gpus": {func(r *record, now time.Time) { r.numGPUs.rest.FailBetween(now, time.Hour, time.Hour) }, soon, openStands},
+		"num-gpus": {func(r *record, now time.Time) {
+			for range 12 {
+				r.numGPUs.rest.FailWithin(now, time.Hour)
+			}
+		}, soon, openStands},
 	} {
 		w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
 		for i := range 4999 {
