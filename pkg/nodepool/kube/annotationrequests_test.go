@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 func besidePool(t *testing.T, test func(p *pool, run *atomic.Int64)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		p := newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {})
+		p := newPool(func(nodepool.ClusterKey) bool { return true }, slog.New(slog.DiscardHandler))
 		var run atomic.Int64
 		ended := make(chan struct{})
 		go func() {

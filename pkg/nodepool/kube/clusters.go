@@ -240,7 +240,7 @@ func (m *Manager) describe(object *unstructured.Unstructured, pods []*decode.Pod
 	m.kueue.AddTo(&cluster)                  // after that: only a queued one has a quota
 	m.provisioning.AddTo(&cluster)
 	m.buffers.AddTo(&cluster, object)
-	m.panics.addTo(&cluster)
+	m.pool.AddTo(&cluster)
 	m.reportToken(&cluster)
 	m.requests.AddTo(&cluster)
 	switch {

@@ -96,9 +96,9 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 	client := dynamicOf(t, server)
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
-		pool: newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {}),
+		pool: newPool(func(nodepool.ClusterKey) bool { return true }, slog.New(slog.DiscardHandler)),
 		pods: newRayPods(rayPodsConfig{}), storage: &storageGuard{proof: make(chan error, 1)},
-		newestSeen: newNewestObjects(), decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil),
+		newestSeen: newNewestObjects(), decodes: newDecodeCache(sharing.Reader{}),
 	}
 	m.running.Store(true)
 	return m
@@ -269,7 +269,6 @@ func TestATakingIsWrittenWithItsReservation(t *testing.T) {
 // after the deletion.
 func TestNothingIsKeptOfAGoneRayCluster(t *testing.T) {
 	m := managerOf(t, &apiServer{}, rayClusterOf(t, twoGroups, "10"))
-	m.panics = newPanics(slog.New(slog.DiscardHandler))
 	if _, err := m.Cluster(t.Context(), llm); err != nil || len(m.decodes.byKey) != 1 {
 		t.Fatalf("%v, %d decoded objects", err, len(m.decodes.byKey))
 	}

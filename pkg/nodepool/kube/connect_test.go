@@ -210,7 +210,7 @@ func TestAHeadThatIsNotCalledForWantOfATokenIsAFinding(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			m := &Manager{options: test.options, decodes: newDecodeCache(sharing.Reader{}), panics: newPanics(nil)}
+			m := &Manager{options: test.options, decodes: newDecodeCache(sharing.Reader{}), pool: newPool(nil, nil)}
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": test.spec}}
 			cluster := m.describe(object, nil)
 			got := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool { return f.Code == decode.KubernetesTokenUnset })

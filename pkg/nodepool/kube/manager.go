@@ -80,7 +80,6 @@ type Manager struct {
 	// others runs in place of a cycle for RayClusters of other shards; nil means nothing.
 	others     func(context.Context, nodepool.ClusterKey)
 	pool       *pool
-	panics     *panics
 	ready      atomic.Bool // the caches are full
 	watchError atomic.Pointer[error]
 	running    atomic.Bool // the workers run
@@ -118,9 +117,8 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		config:     config,
 		newestSeen: newNewestObjects(),
 		decodes:    newDecodeCache(options.GPUs),
-		panics:     newPanics(options.Logger),
 	}
-	m.pool = newPool(m.needsWorker, m.panics.record)
+	m.pool = newPool(m.needsWorker, options.Logger)
 	if options.Sharded {
 		client, err := leaseClient(config, "shards")
 		if err != nil {
@@ -429,7 +427,6 @@ func (m *Manager) needsWorker(key nodepool.ClusterKey) bool {
 func (m *Manager) forget(key nodepool.ClusterKey) {
 	m.newestSeen.drop(key)
 	m.decodes.drop(key)
-	m.panics.drop(key)
 	m.owners.Drop(key)
 	m.kueue.Forget(key)
 	if m.nodes != nil {

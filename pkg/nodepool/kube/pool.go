@@ -2,11 +2,15 @@ package kube
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // Reconcile runs one cycle of one RayCluster and returns when the next is due even if nothing happens; zero or less
@@ -31,9 +35,8 @@ type pool struct {
 	reconcile Reconcile
 	// exists is called after a cycle; the worker of a RayCluster that is gone ends when no cycle is due.
 	exists func(nodepool.ClusterKey) bool
-	// panicked receives the cause of a panic, or nil after a cycle without one.
-	panicked func(key nodepool.ClusterKey, cause any)
-	turns    chan struct{} // see turn
+	log    *slog.Logger
+	turns  chan struct{} // see turn
 
 	wg sync.WaitGroup
 	mu sync.Mutex
@@ -45,11 +48,10 @@ type pool struct {
 	triggers map[nodepool.ClusterKey]*trigger
 }
 
-// newPool returns a pool that runs no cycle before Run. exists is called after each cycle, and panicked with what a
-// cycle panicked with, or nil.
-func newPool(exists func(nodepool.ClusterKey) bool, panicked func(nodepool.ClusterKey, any)) *pool {
+// newPool returns a pool that runs no cycle before Run. exists is called after each cycle.
+func newPool(exists func(nodepool.ClusterKey) bool, log *slog.Logger) *pool {
 	return &pool{
-		exists: exists, panicked: panicked, turns: make(chan struct{}, turnsAtOnce),
+		exists: exists, log: log, turns: make(chan struct{}, turnsAtOnce),
 		early: map[nodepool.ClusterKey]bool{}, triggers: map[nodepool.ClusterKey]*trigger{},
 	}
 }
@@ -76,6 +78,8 @@ type trigger struct {
 	fired chan struct{}
 	// forRequest is when a changed request last started a cycle, or will start one.
 	forRequest time.Time
+	// panicked is what the last cycle panicked with; empty if it did not.
+	panicked string
 }
 
 // merge forgets that a cycle should run now, because one begins, and reports whether one should.
@@ -158,7 +162,7 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 				return
 			}
 		}
-		next, died := p.cycle(ctx, key, quiet)
+		next, died := p.cycle(ctx, key, t, quiet)
 		turn.leave()
 		pause := minPause
 		if died {
@@ -180,17 +184,50 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 	}
 }
 
+// CyclePanicked says that a cycle of this RayCluster panicked, and is retried with growing pauses.
+const CyclePanicked = "cycle-panicked"
+
+// Panic is what a Reconcile panics with to pass on the context of the cycle, which names its trace. Cause is the
+// original panic.
+type Panic struct {
+	Context context.Context
+	Cause   any
+}
+
 // cycle calls reconcile and recovers from its panics.
-func (p *pool) cycle(ctx context.Context, key nodepool.ClusterKey, quiet bool) (next time.Duration, died bool) {
+func (p *pool) cycle(
+	ctx context.Context, key nodepool.ClusterKey, t *trigger, quiet bool,
+) (next time.Duration, died bool) {
 	defer func() {
+		panicked := ""
 		if cause := recover(); cause != nil {
-			next, died = 0, true
-			p.panicked(key, cause)
+			in, named := cause.(Panic)
+			if !named {
+				in = Panic{context.Background(), cause}
+			}
+			panicked, next, died = fmt.Sprint(in.Cause), 0, true
+			p.log.ErrorContext(in.Context, "cycle panicked", "cluster", key.String(), "cause", panicked, "stack",
+				string(debug.Stack()))
 		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		t.panicked = panicked
 	}()
-	next = p.reconcile(ctx, key, quiet)
-	p.panicked(key, nil)
-	return next, false
+	return p.reconcile(ctx, key, quiet), false
+}
+
+// AddTo adds the finding that the last cycle of a cluster panicked.
+func (p *pool) AddTo(cluster *nodepool.Cluster) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.triggers[cluster.Key]; t != nil && t.panicked != "" {
+		cluster.Findings = append(cluster.Findings, raydemand.Finding{
+			Code: CyclePanicked, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
+			Seen: t.panicked,
+			Why:  "its last cycle panicked; it is retried with growing pauses, and other RayClusters are not affected",
+			Fix:  "report it with the stack in the log",
+		})
+	}
 }
 
 // retire forgets a worker unless it has been triggered meanwhile.

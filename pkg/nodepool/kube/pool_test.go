@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -62,7 +63,7 @@ func inPoolOf(t *testing.T, exists func(nodepool.ClusterKey) bool, reconcile fun
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		j := &journal{times: map[nodepool.ClusterKey][]time.Duration{}, quiet: map[nodepool.ClusterKey][]bool{}, start: time.Now()}
-		p := newPool(exists, func(nodepool.ClusterKey, any) {})
+		p := newPool(exists, slog.New(slog.DiscardHandler))
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -165,7 +166,11 @@ func TestAPanicIsSurvivedWithGrowingPauses(t *testing.T) {
 		return 0
 	}
 	inPool(t, panicking, func(p *pool, j *journal) {
-		for range 200 { // events do not shorten the pause
+		for i := range 200 { // events do not shorten the pause
+			shown := nodepool.Cluster{Key: llm}
+			if p.AddTo(&shown); i == 10 && (len(shown.Findings) != 1 || shown.Findings[0].Seen != "no such thing") || i == 199 && len(shown.Findings) > 0 {
+				t.Errorf("findings %v after %d events", shown.Findings, i)
+			}
 			p.Enqueue(llm)
 			time.Sleep(200 * time.Millisecond)
 		}
@@ -234,7 +239,7 @@ func TestKeysEnqueuedBeforeTheStartAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		served := make(chan nodepool.ClusterKey, 1)
-		p := newPool(func(nodepool.ClusterKey) bool { return true }, func(nodepool.ClusterKey, any) {})
+		p := newPool(func(nodepool.ClusterKey) bool { return true }, slog.New(slog.DiscardHandler))
 		p.Enqueue(llm)
 		go p.Run(ctx, func(_ context.Context, key nodepool.ClusterKey, _ bool) time.Duration { served <- key; return 0 })
 		if key := <-served; key != llm {
