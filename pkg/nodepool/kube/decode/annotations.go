@@ -39,7 +39,8 @@ const (
 	AnnotationUnreadable = "annotation-unreadable"
 )
 
-var knownAnnotations = []string{
+// KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
+var KnownAnnotations = []string{
 	capacity.Annotation,
 	nodepool.ConsolidateAnnotation,
 	FreezeAnnotation,
@@ -57,17 +58,14 @@ var knownAnnotations = []string{
 	ShardAnnotation,
 }
 
-// KnownAnnotations are the annotations of a RayCluster that Heliostat reads.
-func KnownAnnotations() []string { return slices.Clone(knownAnnotations) }
-
 // readAnnotations fills in what the annotations say. An unreadable value changes as little as possible: an unreadable
 // mode is shadow, and an unreadable freeze freezes.
 func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 	annotations := metadata.Texts("annotations")
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if strings.HasPrefix(key, annotationPrefix) && !slices.Contains(knownAnnotations, key) {
+		if strings.HasPrefix(key, annotationPrefix) && !slices.Contains(KnownAnnotations, key) {
 			metadata.Report.Add(raydemand.Warning, AnnotationUnknown, metadata.at("annotations")+"."+key,
-				annotations[key], "Heliostat does not read it", "use one of "+strings.Join(knownAnnotations, ", "))
+				annotations[key], "Heliostat does not read it", "use one of "+strings.Join(KnownAnnotations, ", "))
 		}
 	}
 	unreadable := func(key, why, fix string) { unreadableAnnotation(metadata, key, annotations[key], why, fix) }

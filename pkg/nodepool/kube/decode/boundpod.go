@@ -48,14 +48,6 @@ func (p *BoundPod) Compare(namespace, name string) int {
 	return cmp.Or(strings.Compare(p.Namespace, namespace), strings.Compare(p.Name, name))
 }
 
-// KubeRay's labels on the pods of a RayCluster (KubeRay, ray-operator/controllers/ray/utils/constant.go).
-const (
-	rayClusterLabel  = "ray.io/cluster"
-	rayGroupLabel    = "ray.io/group"
-	rayNodeTypeLabel = "ray.io/node-type"
-	rayHead          = "head"
-)
-
 // Bound returns what a pod takes of its node. It returns false for a pod that takes nothing: one that is not bound to
 // a node, or that has ended.
 func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
@@ -81,8 +73,8 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 		}
 	}
 	bound.Takes[podsResource] = raydemand.One
-	if pod.Labels[rayNodeTypeLabel] != rayHead && pod.Labels[rayGroupLabel] != "" {
-		bound.RayCluster, bound.Group = interned(pod.Labels[rayClusterLabel]), interned(pod.Labels[rayGroupLabel])
+	if pod.Labels[nodeTypeLabel] != headNode && pod.Labels[groupLabel] != "" {
+		bound.RayCluster, bound.Group = interned(pod.Labels[ClusterLabel]), interned(pod.Labels[groupLabel])
 	}
 	return bound, true
 }

@@ -17,7 +17,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Names that the KubeRay operator sets.
+// Names that the KubeRay operator sets (ray-operator/controllers/ray/utils/constant.go).
 const (
 	ClusterLabel        = "ray.io/cluster"
 	nodeTypeLabel       = "ray.io/node-type"

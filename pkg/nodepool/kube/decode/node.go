@@ -163,7 +163,7 @@ func ForPodFit(reader sharing.Reader, node *corev1.Node) landing.Node {
 	return n
 }
 
-// karpenterPool is the label of nodes that Karpenter made. The limits of its NodePools count capacity.
+// karpenterPool is the label of NodeClaims and of nodes that Karpenter made. Limits of NodePools count capacity.
 const karpenterPool = "karpenter.sh/nodepool"
 
 // Taints returns the taints of a node that keep pods away.

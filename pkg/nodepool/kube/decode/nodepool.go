@@ -74,9 +74,8 @@ func ReadNodePool(object map[string]any) (landing.Ceiling, error) {
 	return ceiling, nil
 }
 
-// The label of a NodeClaim that names its pool, and the conditions that show its progress.
+// Conditions of a NodeClaim that show its progress.
 const (
-	nodePoolLabel    = "karpenter.sh/nodepool"
 	claimLaunched    = "Launched"
 	claimRegistered  = "Registered"
 	claimInitialized = "Initialized"
@@ -124,7 +123,7 @@ func ReadNodeClaim(object *unstructured.Unstructured) (landing.NodeClaim, error)
 
 func (c *claimObject) claim() landing.NodeClaim {
 	claim := landing.NodeClaim{
-		Name: c.Metadata.Name, Pool: c.Metadata.Labels[nodePoolLabel], Node: c.Status.NodeName,
+		Name: c.Metadata.Name, Pool: c.Metadata.Labels[karpenterPool], Node: c.Status.NodeName,
 		Deleting: c.Metadata.DeletionTimestamp != nil, CreatedAt: c.Metadata.CreationTimestamp.Time,
 		Requests: quantitiesOf(c.Spec.Resources.Requests),
 		Template: landing.NodeTemplate{
