@@ -203,7 +203,7 @@ func TestWhatFailedIsTriedAgainInALargeFleet(t *testing.T) {
 		fails       func(r *record, now time.Time)
 		least, most time.Duration
 	}{
-		"nothing":  {func(*record, time.Time) {}, 90 * time.Second, 110 * time.Second},
+		"nothing": {func(*record, time.Time) {}, 90 * time.Second, 110 * time.Second},
 		"num-gpus": {func(r *record, now time.Time) {
 			for range 12 {
 				r.numGPUs.rest.FailWithin(now, time.Hour)

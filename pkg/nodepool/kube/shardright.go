@@ -82,11 +82,10 @@ func (s *Shards) Enter(ctx context.Context, key nodepool.ClusterKey) (inside con
 func (s *Shards) Left(key nodepool.ClusterKey) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.terms[key]
-	if slot := s.slotOf(key); slot.acts() && (t == nil || t.lost.IsZero()) {
-		return slot.lease.left()
+	if t := s.terms[key]; t != nil && !t.lost.IsZero() {
+		return 0
 	}
-	return 0
+	return s.slotOf(key).left()
 }
 
 // Owns reports whether this shard decides about a RayCluster, whether it may write now or not.

@@ -84,11 +84,16 @@ type slot struct {
 	holder string
 }
 
-// acts reports whether the shard may write.
-func (s *slot) acts() bool {
-	since := s.lease.since()
-	return s.mine && !since.IsZero() && since.Equal(s.confirmed)
+// left returns for how long the shard may write without another renewal.
+func (s *slot) left() time.Duration {
+	if since := s.lease.since(); !s.mine || since.IsZero() || !since.Equal(s.confirmed) {
+		return 0
+	}
+	return s.lease.left()
 }
+
+// acts reports whether the shard may write.
+func (s *slot) acts() bool { return s.left() > 0 }
 
 // sighting is a version of a Lease, and when it was first seen.
 type sighting struct {

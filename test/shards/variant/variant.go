@@ -64,12 +64,10 @@ func follow(file string) {
 `},
 }
 
-// WithoutDeadline lets a shard write once it has had the Lease of a slot.
-var WithoutDeadline = []Change{
-	{File: "pkg/nodepool/kube/leaderelection.go", From: "return max(0, renewDeadline-l.now().Sub(l.renewed))",
-		To: "return renewDeadline"},
-	{File: "pkg/nodepool/kube/shards.go", From: "\tslot.lease.set(time.Time{})\n", To: ""},
-}
+// WithoutDeadline lets a shard write until it reads that another has the Lease of the slot.
+var WithoutDeadline = []Change{{File: "pkg/nodepool/kube/shards.go",
+	From: "if since := s.lease.since(); !s.mine || since.IsZero() || !since.Equal(s.confirmed) {",
+	To:   "if s.mine {\n\t\treturn renewDeadline\n\t} else {"}}
 
 // WithoutFence lets a shard write whatever term it finds, and patches test none.
 var WithoutFence = []Change{
