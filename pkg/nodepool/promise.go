@@ -31,6 +31,9 @@ func promiseOf(key ClusterKey, group string, pods int64, shape *landing.PodShape
 		Class: landing.KeyOf(shape)}
 }
 
+// andOthers is the name of a promise of several RayClusters.
+const andOthers = "others"
+
 // TheHead is the name of the head in promises.
 const TheHead = "the head"
 
@@ -96,7 +99,7 @@ func (c *Cluster) place(promises []Promise) {
 	}
 	kinds, like := c.Stock.Ask(kinds).Merge(len(c.Groups))
 	places, pods := c.Stock.Places(kinds)
-	c.Places, c.Promised = places, make([]Promise, 0, len(promises))
+	c.Places, c.Promised = places, make([]Promise, 0, min(len(promises), namedPromises+1))
 	for i := range c.Groups {
 		c.Groups[i].Kind = &pods[i]
 	}
@@ -106,8 +109,18 @@ func (c *Cluster) place(promises []Promise) {
 	}
 }
 
-// promised adds a promise. Equal pods of one RayCluster are added up.
+// namedPromises is how many promises keep the name of their RayCluster. What a fleet has on its way does not make the
+// decision about each RayCluster larger.
+const namedPromises = 32
+
+// promised adds a promise. Equal pods of one RayCluster are added up, and after namedPromises those of several that
+// follow one another.
 func (c *Cluster) promised(p Promise) {
+	if n := len(c.Promised); n > namedPromises && c.Promised[n-1].Pod.Name == p.Pod.Name {
+		last := &c.Promised[n-1]
+		last.Pods, last.Name = last.Pods+p.Pods, andOthers
+		return
+	}
 	for i := len(c.Promised) - 1; i >= 0 && c.Promised[i].RayCluster == p.RayCluster; i-- {
 		if c.Promised[i].Pod.Name == p.Pod.Name {
 			c.Promised[i].Pods += p.Pods

@@ -54,6 +54,23 @@ func TestPromisesOfEqualPodsShareOneEntry(t *testing.T) {
 	}
 }
 
+func TestTheLastOfManyPromisesAreAddedUp(t *testing.T) {
+	small, large := gpuGroup("small", 1), gpuGroup("large", 4)
+	var promises []nodepool.Promise
+	for i := range 50 {
+		promises = append(promises, nodepool.PromiseOf(nodepool.ClusterKey{Name: fmt.Sprint(i)}, &small, 2))
+	}
+	promises = append(promises, nodepool.PromiseOf(nodepool.ClusterKey{Name: "last"}, &large, 1))
+	cluster := nodepool.Cluster{Stock: gpuStock([]int64{0}), Groups: []nodepool.WorkerGroup{gpuGroup("own", 1)}}
+	cluster.Promise(promises)
+	n := len(cluster.Promised)
+	if n != 34 || cluster.Promised[31].Name != "/31" || cluster.Promised[32].Name != "others" ||
+		cluster.Promised[32].Pods != 2*18 || cluster.Promised[33].Name != "/last" {
+		t.Errorf("%d promises, the last ones %+v; want 32, 36 pods of others, and those of last", n,
+			cluster.Promised[max(0, n-3):])
+	}
+}
+
 // TestPromisesThatShareAnEntryLeaveAsMuchRoom compares drawn promises with the same ones each for itself.
 func TestPromisesThatShareAnEntryLeaveAsMuchRoom(t *testing.T) {
 	draw := rand.New(rand.NewPCG(3, 4))

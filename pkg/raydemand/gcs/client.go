@@ -4,12 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
@@ -18,7 +12,7 @@ import (
 // Client is a client of one Ray head. It is safe for concurrent use.
 type Client struct {
 	config     Config
-	conn       *grpc.ClientConn
+	conn       *conn
 	autoscaler autoscalerpb.AutoscalerStateServiceClient
 	nodes      raypb.NodeInfoGcsServiceClient
 	kv         raypb.InternalKVGcsServiceClient
@@ -37,10 +31,8 @@ func Dial(config Config) (*Client, error) {
 		return nil, fmt.Errorf("dialing Ray head: %w", err)
 	}
 	config = config.withDefaults()
-	conn, err := grpc.NewClient("passthrough:///"+config.Address, dialOptions(config)...)
-	if err != nil {
-		return nil, fmt.Errorf("dialing Ray head %s: %w", config.Address, err)
-	}
+	config.TLS = tlsFor(config.TLS, config.Address)
+	conn := newConn(config)
 	return &Client{
 		config:     config,
 		conn:       conn,
@@ -48,38 +40,6 @@ func Dial(config Config) (*Client, error) {
 		nodes:      raypb.NewNodeInfoGcsServiceClient(conn),
 		kv:         raypb.NewInternalKVGcsServiceClient(conn),
 	}, nil
-}
-
-func dialOptions(config Config) []grpc.DialOption {
-	transport := insecure.NewCredentials()
-	if config.TLS != nil {
-		transport = credentials.NewTLS(config.TLS)
-	}
-	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(transport),
-		// Traffic to a pod must not go through an HTTP proxy for the internet. Ray disables the proxy too.
-		grpc.WithNoProxy(),
-		grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(config.MaxMessage), grpc.ForceCodecV2(newBoundedCodec())),
-		// A restarted head is available within seconds. By default, gRPC waits up to two minutes before it retries.
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
-				MaxDelay: 2 * time.Second},
-			MinConnectTimeout: config.Timeout,
-		}),
-		// Fixed windows disable gRPC's bandwidth estimation. Ray's C++ server counts its pings as strikes (ray #27769).
-		// Keepalive stays off for the same reason. It is not needed, because every call has a deadline.
-		grpc.WithInitialWindowSize(1 << 20),
-		grpc.WithInitialConnWindowSize(1 << 20),
-		// A fleet has one connection for each cluster, so buffers are small. The one for reading, which the connection
-		// keeps, is for headers: data that is longer is read past it. The one for writing is shared.
-		grpc.WithReadBufferSize(1 << 10),
-		grpc.WithWriteBufferSize(4 << 10),
-	}
-	if config.Token != nil {
-		options = append(options, grpc.WithPerRPCCredentials(bearer{token: config.Token}))
-	}
-	return options
 }
 
 // Close closes the connection. Calls in progress fail.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -183,11 +182,6 @@ func TestAHeadThatIsSilentOrSaysThatItIsUnavailableIsTold(t *testing.T) {
 	_, err = client.State(t.Context())
 	if failure := failureOf(t, err); failure.Advice != "spec.networkPolicy closes it" {
 		t.Errorf("%+v: want what is known to close the port as the reason", failure)
-	}
-	closed := status.New(codes.Unavailable, "connection error: desc = \"error reading server preface: read tcp 127.0.0.1:1->127.0.0.1:2: "+net.ErrClosed.Error()+"\"")
-	err = (&Client{config: Config{Address: silent}}).unreached(closed, 100*time.Millisecond)
-	if failure := failureOf(t, err); failure.Happened != silent+" did not answer within 100ms" {
-		t.Errorf("told by the connection first: %+v", failure)
 	}
 	r := newReplay(t)
 	r.set("GetClusterResourceState", answer{code: codes.Unavailable, message: "shutting down"})

@@ -7,26 +7,22 @@ import (
 	"strings"
 )
 
-// bearer adds Ray's token to every call. Its errors never contain the token.
-type bearer struct {
-	token func(context.Context) (string, error)
-}
-
-// GetRequestMetadata returns the header of RAY_AUTH_MODE=token, which every Ray service checks.
-func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
-	token, err := b.token(ctx)
+// authorization returns the header of RAY_AUTH_MODE=token, which every Ray service checks; empty without a token. It is
+// also sent over plain TCP, as Ray does. Its errors never contain the token.
+func authorization(ctx context.Context, read func(context.Context) (string, error)) (string, error) {
+	if read == nil {
+		return "", nil
+	}
+	token, err := read(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading Ray token: %w", err)
+		return "", fmt.Errorf("reading Ray token: %w", err)
 	}
 	token = strings.TrimSpace(token)
 	if token == "" {
-		return nil, nil
+		return "", nil
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("reading Ray token: it holds a character that no header may carry")
+		return "", errors.New("reading Ray token: it holds a character that no header may carry")
 	}
-	return map[string]string{"authorization": "Bearer " + token}, nil
+	return "Bearer " + token, nil
 }
-
-// RequireTransportSecurity returns false, because Ray's token mode uses plain TCP unless TLS is configured too.
-func (bearer) RequireTransportSecurity() bool { return false }

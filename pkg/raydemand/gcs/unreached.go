@@ -3,7 +3,6 @@ package gcs
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"strings"
 	"syscall"
 	"time"
@@ -38,9 +37,7 @@ func (c *Client) unreached(s *status.Status, timeout time.Duration) error {
 	failure := &raydemand.Failure{Kind: raydemand.ErrUnavailable, Detail: s.String()}
 	network := cmp.Or(c.config.ClosedBy,
 		"look whether the head pod lives, and whether a NetworkPolicy closes its GCS port to Heliostat")
-	// gRPC closes a connection that received no data in time. It can report the closed connection before it reports the
-	// exceeded deadline.
-	if s.Code() == codes.DeadlineExceeded || strings.Contains(s.Message(), net.ErrClosed.Error()) {
+	if s.Code() == codes.DeadlineExceeded {
 		failure.Happened = fmt.Sprintf("%s did not answer within %s", c.config.Address, timeout)
 		failure.Advice = network
 		return failure

@@ -3,10 +3,8 @@ package gcs
 import (
 	"fmt"
 
-	"google.golang.org/grpc/encoding"
-	"google.golang.org/grpc/encoding/proto"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
@@ -18,32 +16,28 @@ import (
 // known Ray cluster.
 const maxElements = 1_500_000
 
-// boundedCodec counts the elements of a reply before it decodes the reply. It does not decode a state that repeats the
+// decodeReply counts the elements of a reply before it decodes the reply. It does not decode a state that repeats the
 // one before.
-type boundedCodec struct{ encoding.CodecV2 }
-
-func newBoundedCodec() boundedCodec { return boundedCodec{encoding.GetCodecV2(proto.Name)} }
-
-// Unmarshal implements encoding.CodecV2.
-func (c boundedCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer buffer.Free()
+func decodeReply(wire []byte, v any) error {
 	if reply, is := v.(*stateReply); is {
-		if reply.repeats(buffer.ReadOnlyData()) {
+		if reply.repeats(wire) {
 			return nil
 		}
 		reply.message = &autoscalerpb.GetClusterResourceStateReply{}
 		v = reply.message
 	}
-	message, ok := v.(protoreflect.ProtoMessage)
+	message, ok := v.(proto.Message)
 	if !ok {
 		return fmt.Errorf("decoding a reply: %T is no message", v)
 	}
 	left := maxElements
-	if err := countElements(buffer.ReadOnlyData(), message.ProtoReflect().Descriptor(), &left); err != nil {
+	if err := countElements(wire, message.ProtoReflect().Descriptor(), &left); err != nil {
 		return err
 	}
-	return c.CodecV2.Unmarshal(mem.BufferSlice{buffer}, v)
+	if err := proto.Unmarshal(wire, message); err != nil {
+		return fmt.Errorf("decoding a reply: %w", err)
+	}
+	return nil
 }
 
 // countElements subtracts from left the number of elements that bytes contains. It ignores invalid protobuf, which the
