@@ -28,7 +28,7 @@ func kvReply(t *testing.T, size int) answer {
 }
 
 // TestMessagesOfAnySizeGoBothWays sends requests beyond the window and the frames of the head, and reads replies beyond
-// what a head may send without being told that it may send more, on one connection.
+// the window that a head gets at first, on one connection.
 func TestMessagesOfAnySizeGoBothWays(t *testing.T) {
 	r := newReplay(t, grpc.InitialWindowSize(64<<10), grpc.InitialConnWindowSize(64<<10), grpc.MaxRecvMsgSize(16<<20))
 	client := dial(t, r)

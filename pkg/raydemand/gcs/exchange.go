@@ -29,7 +29,7 @@ type link struct {
 	// the largest frame that it takes.
 	window, first int64
 	frame         int
-	// taken is how many bytes the head has sent since it was last told that it may send more.
+	// taken is how many bytes the head has sent since it last got a larger window.
 	taken uint32
 	// ends: the head ends the connection and takes no further calls on it.
 	ends bool
@@ -41,7 +41,7 @@ const (
 	firstFrame  = 16_384
 	// mostWindow is the largest window of HTTP/2. What is kept of a reply is bounded by Config.MaxMessage.
 	mostWindow = 1<<31 - 1
-	// grantAfter is how much the head may have sent before it is told that it may send more.
+	// grantAfter is how much the head may have sent before it gets a larger window.
 	grantAfter = 1 << 20
 	// keptReply is the longest reply whose buffer is used again.
 	keptReply = 1 << 20
