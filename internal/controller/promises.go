@@ -27,7 +27,7 @@ type promises struct {
 // promiseEntry is what one RayCluster has on its way.
 type promiseEntry struct {
 	rank
-	promises []nodepool.Promise
+	promises []*nodepool.Promise
 }
 
 // Publish replaces what a RayCluster has on its way by what its latest decision says. The decision must not be one that
@@ -45,7 +45,7 @@ func (r *promises) Publish(d *addon.Decision, now time.Time) {
 }
 
 // enter replaces what a RayCluster has on its way. The caller holds mu.
-func (r *promises) enter(key nodepool.ClusterKey, place rank, promises []nodepool.Promise) {
+func (r *promises) enter(key nodepool.ClusterKey, place rank, promises []*nodepool.Promise) {
 	if known, asked := r.entries[key]; asked {
 		place = place.after(known.rank)
 	} else {
@@ -72,7 +72,7 @@ func (r *promises) leave(key nodepool.ClusterKey) {
 // published; readAt is when its reading began. It does nothing and reports false if more comes before them by now than
 // the plan that launches them knew.
 func (r *promises) Reserve(
-	cluster *nodepool.Cluster, launch map[string]int, before []nodepool.Promise, readAt time.Time,
+	cluster *nodepool.Cluster, launch map[string]int, before []*nodepool.Promise, readAt time.Time,
 ) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,14 +104,14 @@ func (r *promises) Forget(key nodepool.ClusterKey) {
 // Before returns the promises that come before a RayCluster, in their order. One that has neither asked nor pods on
 // their way comes after all others of its priority. What was on its way when the RayCluster's reading began counts too:
 // that reading may show the nodes as they were before those pods arrived. The result must not be changed.
-func (r *promises) Before(cluster *nodepool.Cluster, readAt time.Time) []nodepool.Promise {
+func (r *promises) Before(cluster *nodepool.Cluster, readAt time.Time) []*nodepool.Promise {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.before(cluster, readAt)
 }
 
 // before does the same. The caller holds mu.
-func (r *promises) before(cluster *nodepool.Cluster, readAt time.Time) []nodepool.Promise {
+func (r *promises) before(cluster *nodepool.Cluster, readAt time.Time) []*nodepool.Promise {
 	key, own := cluster.Key, rankOf(cluster, cluster.Workers)
 	if known, asked := r.entries[key]; asked {
 		own.waits = known.waits && own.since.IsZero()
@@ -137,7 +137,7 @@ func (r *promises) before(cluster *nodepool.Cluster, readAt time.Time) []nodepoo
 // promisesOf counts the pods on their way, by group: a head that has no node, pods that exist and are not part of what
 // pods take of the nodes, those that the RayCluster asks for and that do not exist yet, and those that the decision has
 // launched, and those for which others make room. Pods that a scheduling gate holds back need no node yet.
-func promisesOf(d *addon.Decision) []nodepool.Promise {
+func promisesOf(d *addon.Decision) []*nodepool.Promise {
 	if !getsPods(&d.Kube) {
 		return nil
 	}
@@ -159,7 +159,7 @@ func promisesOf(d *addon.Decision) []nodepool.Promise {
 			}
 		}
 	}
-	var promises []nodepool.Promise
+	var promises []*nodepool.Promise
 	if head, waits := d.Kube.HeadPromise(); waits {
 		promises = append(promises, head)
 	}
@@ -211,7 +211,7 @@ type formerPromises struct {
 
 // keep keeps what a RayCluster has on its way, if less of it is left, for readings that have begun. It forgets what is
 // too old for them. The caller holds mu.
-func (r *promises) keep(key nodepool.ClusterKey, left []nodepool.Promise, now time.Time) {
+func (r *promises) keep(key nodepool.ClusterKey, left []*nodepool.Promise, now time.Time) {
 	old := 0
 	for old < len(r.kept) && now.Sub(r.kept[old].until) > keptFor {
 		old++
@@ -234,10 +234,12 @@ type promisedGroup struct {
 func promisedGroupOf(p *nodepool.Promise) promisedGroup { return promisedGroup{p.RayCluster, p.Group} }
 
 // addPromise adds pods of a group.
-func addPromise(promises []nodepool.Promise, more nodepool.Promise) []nodepool.Promise {
-	for i := range promises {
-		if promisedGroupOf(&promises[i]) == promisedGroupOf(&more) {
-			promises[i].Pods += more.Pods
+func addPromise(promises []*nodepool.Promise, more *nodepool.Promise) []*nodepool.Promise {
+	for i, p := range promises {
+		if promisedGroupOf(p) == promisedGroupOf(more) {
+			sum := *p
+			sum.Pods += more.Pods
+			promises[i] = &sum
 			return promises
 		}
 	}
@@ -245,26 +247,29 @@ func addPromise(promises []nodepool.Promise, more nodepool.Promise) []nodepool.P
 }
 
 // mostPromised raises each group's promise to that of others. Groups that have none come last.
-func mostPromised(promises, others []nodepool.Promise) []nodepool.Promise {
-	for i := range others {
-		group := promisedGroupOf(&others[i])
-		at := slices.IndexFunc(promises, func(p nodepool.Promise) bool { return promisedGroupOf(&p) == group })
+func mostPromised(promises, others []*nodepool.Promise) []*nodepool.Promise {
+	for _, other := range others {
+		group := promisedGroupOf(other)
+		at := slices.IndexFunc(promises, func(p *nodepool.Promise) bool { return promisedGroupOf(p) == group })
 		if at < 0 {
-			promises = append(promises, others[i])
-		} else if promises[at].Pods < others[i].Pods {
-			promises[at] = others[i]
+			promises = append(promises, other)
+		} else if promises[at].Pods < other.Pods {
+			promises[at] = other
 		}
 	}
 	return promises
 }
 
 // anyGrown reports whether some group has more pods on their way now.
-func anyGrown(before, now []nodepool.Promise) bool {
-	pods := make(map[promisedGroup]int64, len(before))
-	for i := range before {
-		pods[promisedGroupOf(&before[i])] = before[i].Pods
+func anyGrown(before, now []*nodepool.Promise) bool {
+	if slices.Equal(before, now) { // promises that do not change are the same ones
+		return false
 	}
-	return slices.ContainsFunc(now, func(p nodepool.Promise) bool { return p.Pods > pods[promisedGroupOf(&p)] })
+	pods := make(map[promisedGroup]int64, len(before))
+	for _, p := range before {
+		pods[promisedGroupOf(p)] = p.Pods
+	}
+	return slices.ContainsFunc(now, func(p *nodepool.Promise) bool { return p.Pods > pods[promisedGroupOf(p)] })
 }
 
 // Note replaces what a RayCluster has on its way by what the API server shows of it. It is for RayClusters about which
@@ -283,7 +288,7 @@ func (r *promises) Note(cluster *nodepool.Cluster, now time.Time) {
 
 // shownOf counts the pods that need room by group: those that exist and are on no node yet, and those that the operator
 // has not made yet.
-func shownOf(cluster *nodepool.Cluster) []nodepool.Promise {
+func shownOf(cluster *nodepool.Cluster) []*nodepool.Promise {
 	if !getsPods(cluster) {
 		return nil
 	}
@@ -298,7 +303,7 @@ func shownOf(cluster *nodepool.Cluster) []nodepool.Promise {
 			waiting[w.Group]++
 		}
 	}
-	var promises []nodepool.Promise
+	var promises []*nodepool.Promise
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
 		missing := 0

@@ -126,7 +126,7 @@ func TestARemovalDoesNotForgetThePromises(t *testing.T) {
 func TestTheLineOfPromisesIsThatOfAllEntries(t *testing.T) {
 	draw := rand.New(rand.NewPCG(7, 8))
 	var registry promises
-	given := map[string][]nodepool.Promise{}
+	given := map[string][]*nodepool.Promise{}
 	for i := range 2000 {
 		name := fmt.Sprint(draw.IntN(8))
 		switch draw.IntN(6) {
@@ -146,7 +146,7 @@ func TestTheLineOfPromisesIsThatOfAllEntries(t *testing.T) {
 		if again := registry.Before(own, afterStart.Add(keptFor)); text(got) != text(again) {
 			t.Fatalf("change %d: promises %q, want %q", i, text(got), text(again))
 		}
-		if slices.ContainsFunc(got, func(p nodepool.Promise) bool { return p.RayCluster == own.Key }) {
+		if slices.ContainsFunc(got, func(p *nodepool.Promise) bool { return p.RayCluster == own.Key }) {
 			t.Fatalf("change %d: the own promise comes before it: %q", i, text(got))
 		}
 		for was, promises := range given {
@@ -258,7 +258,7 @@ func waitingCluster(d *addon.Decision) {
 	d.Plan.Groups = []planner.GroupPlan{{Name: "gpu", Reasons: []planner.Reason{{Code: planner.CodePoolPromised}}}}
 }
 
-func text(promises []nodepool.Promise) string {
+func text(promises []*nodepool.Promise) string {
 	words := make([]string, len(promises))
 	for i, p := range promises {
 		words[i] = fmt.Sprintf("%s/%s %d", p.RayCluster.Name, p.Group, p.Pods)

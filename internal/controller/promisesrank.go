@@ -70,7 +70,7 @@ func (r rank) compare(other rank) int {
 type promiseLine struct {
 	ranks    []rank
 	keys     []nodepool.ClusterKey
-	promises []nodepool.Promise
+	promises []*nodepool.Promise
 	// ends has for each rank where its promises end.
 	ends []int
 }
@@ -87,7 +87,7 @@ func lineOf(entries map[nodepool.ClusterKey]promiseEntry) *promiseLine {
 }
 
 // before returns the promises of the others that come before a RayCluster with this rank. Appending to them copies.
-func (l *promiseLine) before(key nodepool.ClusterKey, own rank) []nodepool.Promise {
+func (l *promiseLine) before(key nodepool.ClusterKey, own rank) []*nodepool.Promise {
 	n, _ := slices.BinarySearchFunc(l.ranks, own, rank.compare)
 	if n == 0 {
 		return nil
@@ -104,8 +104,8 @@ func (l *promiseLine) before(key nodepool.ClusterKey, own rank) []nodepool.Promi
 }
 
 // samePromises reports whether promises are of the same pods.
-func samePromises(a, b []nodepool.Promise) bool {
-	return slices.EqualFunc(a, b, func(a, b nodepool.Promise) bool {
+func samePromises(a, b []*nodepool.Promise) bool {
+	return slices.EqualFunc(a, b, func(a, b *nodepool.Promise) bool {
 		return a.RayCluster == b.RayCluster && a.Group == b.Group && a.Pods == b.Pods &&
 			(a.Shape == b.Shape || a.Class == b.Class && a.Class != landing.Key{} &&
 				reflect.DeepEqual(a.Shape.Neighbors, b.Shape.Neighbors)) // a class is without them

@@ -186,7 +186,7 @@ type Cluster struct {
 	// Stock is what Places was made of; nil while nodes are unknown.
 	Stock *landing.Nodes
 	// Promised are the pods of other RayClusters that come before its own on the same nodes.
-	Promised []Promise
+	Promised []*Promise
 	// Provisioning are the RayCluster's ProvisioningRequests; nil if this process uses none. It is shared and must not
 	// be changed.
 	Provisioning *Provisioning

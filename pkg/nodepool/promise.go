@@ -6,7 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-// Promise is pods of a worker group that are on their way and on no node yet.
+// Promise is pods of a worker group that are on their way and on no node yet. Those of a Cluster are its own; others are
+// shared and must not be changed.
 type Promise struct {
 	RayCluster ClusterKey
 	// Name is RayCluster as a text, made once: decisions about all others keep it.
@@ -22,12 +23,12 @@ type Promise struct {
 }
 
 // PromiseOf returns a promise of pods of a group.
-func PromiseOf(key ClusterKey, group *WorkerGroup, pods int64) Promise {
+func PromiseOf(key ClusterKey, group *WorkerGroup, pods int64) *Promise {
 	return promiseOf(key, group.Name, pods, &group.Pod)
 }
 
-func promiseOf(key ClusterKey, group string, pods int64, shape *landing.PodShape) Promise {
-	return Promise{RayCluster: key, Name: key.String(), Group: group, Pods: pods, Shape: shape,
+func promiseOf(key ClusterKey, group string, pods int64, shape *landing.PodShape) *Promise {
+	return &Promise{RayCluster: key, Name: key.String(), Group: group, Pods: pods, Shape: shape,
 		Class: landing.KeyOf(shape)}
 }
 
@@ -39,21 +40,21 @@ const TheHead = "the head"
 
 // HeadPromise returns the promise of a head that has no node yet: the operator creates it before workers, and it takes
 // its part of a node and its devices before they do. It returns false for one that is on a node or does not exist.
-func (c *Cluster) HeadPromise() (Promise, bool) {
+func (c *Cluster) HeadPromise() (*Promise, bool) {
 	if c.Head.Pod == "" || c.Head.Node != "" || c.Head.Shape == nil {
-		return Promise{}, false
+		return nil, false
 	}
 	return promiseOf(c.Key, TheHead, 1, c.Head.Shape), true
 }
 
 // Promise sets the pods of other RayClusters that come first on the same nodes, and the own head: Places then say where
 // they may be scheduled. It does nothing while the nodes are unknown.
-func (c *Cluster) Promise(promises []Promise) {
+func (c *Cluster) Promise(promises []*Promise) {
 	if head, waits := c.HeadPromise(); waits {
-		others := slices.DeleteFunc(slices.Clone(promises), func(p Promise) bool {
+		others := slices.DeleteFunc(slices.Clone(promises), func(p *Promise) bool {
 			return p.RayCluster == c.Key && p.Group == TheHead
 		})
-		promises = append([]Promise{head}, others...)
+		promises = append([]*Promise{head}, others...)
 	}
 	if c.Stock != nil && len(promises) > 0 {
 		c.place(promises)
@@ -70,16 +71,16 @@ func (c *Cluster) Free(gone map[string][]landing.Quantities) {
 }
 
 // place sets Places, and the promises in front of the own pods.
-func (c *Cluster) place(promises []Promise) {
+func (c *Cluster) place(promises []*Promise) {
 	kinds := make([]landing.Kind, 0, len(c.Groups)+1)
-	alike := !slices.ContainsFunc(promises, func(p Promise) bool { return !c.Stock.Unconstrained(p.Shape) })
+	alike := !slices.ContainsFunc(promises, func(p *Promise) bool { return !c.Stock.Unconstrained(p.Shape) })
 	for i := range c.Groups {
 		kinds = append(kinds, c.Stock.KindOf(c.Groups[i].Name, &c.Groups[i].Pod))
 		alike = alike && c.Stock.Unconstrained(&c.Groups[i].Pod)
 	}
 	kindOf, first := make([]int, len(promises)), map[landing.Key]int{} // most promises of a fleet have a few shapes
 	for i := range promises {
-		p := &promises[i]
+		p := promises[i]
 		at, known := first[p.Class]
 		if known && alike {
 			kindOf[i] = at
@@ -99,13 +100,12 @@ func (c *Cluster) place(promises []Promise) {
 	}
 	kinds, like := c.Stock.Ask(kinds).Merge(len(c.Groups))
 	places, pods := c.Stock.Places(kinds)
-	c.Places, c.Promised = places, make([]Promise, 0, min(len(promises), namedPromises+1))
+	c.Places, c.Promised = places, make([]*Promise, 0, min(len(promises), namedPromises+1))
 	for i := range c.Groups {
 		c.Groups[i].Kind = &pods[i]
 	}
 	for i, p := range promises {
-		p.Pod = &pods[like[kindOf[i]]]
-		c.promised(p)
+		c.promised(p, &pods[like[kindOf[i]]])
 	}
 }
 
@@ -115,17 +115,19 @@ const namedPromises = 32
 
 // promised adds a promise. Equal pods of one RayCluster are added up, and after namedPromises those of several that
 // follow one another.
-func (c *Cluster) promised(p Promise) {
-	if n := len(c.Promised); n > namedPromises && c.Promised[n-1].Pod.Name == p.Pod.Name {
-		last := &c.Promised[n-1]
+func (c *Cluster) promised(p *Promise, pod *landing.Pod) {
+	if n := len(c.Promised); n > namedPromises && c.Promised[n-1].Pod.Name == pod.Name {
+		last := c.Promised[n-1]
 		last.Pods, last.Name = last.Pods+p.Pods, andOthers
 		return
 	}
 	for i := len(c.Promised) - 1; i >= 0 && c.Promised[i].RayCluster == p.RayCluster; i-- {
-		if c.Promised[i].Pod.Name == p.Pod.Name {
+		if c.Promised[i].Pod.Name == pod.Name {
 			c.Promised[i].Pods += p.Pods
 			return
 		}
 	}
-	c.Promised = append(c.Promised, p)
+	own := *p
+	own.Pod = pod
+	c.Promised = append(c.Promised, &own)
 }

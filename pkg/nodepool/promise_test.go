@@ -34,7 +34,7 @@ func TestPromisesOfEqualPodsShareOneEntry(t *testing.T) {
 	selected.Pod.Neighbors.Labels = map[string]string{"app": "b"}
 	a, b := nodepool.ClusterKey{Namespace: "ml", Name: "a"}, nodepool.ClusterKey{Namespace: "ml", Name: "b"}
 	cluster := nodepool.Cluster{Stock: gpuStock([]int64{0, 3}), Groups: []nodepool.WorkerGroup{gpuGroup("own", 1)}}
-	cluster.Promise([]nodepool.Promise{
+	cluster.Promise([]*nodepool.Promise{
 		nodepool.PromiseOf(a, &one, 2), nodepool.PromiseOf(a, &large, 1), nodepool.PromiseOf(a, &other, 3),
 		nodepool.PromiseOf(b, &other, 5), nodepool.PromiseOf(b, &apart, 1), nodepool.PromiseOf(b, &selected, 1),
 	})
@@ -56,7 +56,7 @@ func TestPromisesOfEqualPodsShareOneEntry(t *testing.T) {
 
 func TestTheLastOfManyPromisesAreAddedUp(t *testing.T) {
 	small, large := gpuGroup("small", 1), gpuGroup("large", 4)
-	var promises []nodepool.Promise
+	var promises []*nodepool.Promise
 	for i := range 50 {
 		promises = append(promises, nodepool.PromiseOf(nodepool.ClusterKey{Name: fmt.Sprint(i)}, &small, 2))
 	}
@@ -80,7 +80,7 @@ func TestPromisesThatShareAnEntryLeaveAsMuchRoom(t *testing.T) {
 		for i := range taken {
 			taken[i] = draw.Int64N(8)
 		}
-		var promises []nodepool.Promise
+		var promises []*nodepool.Promise
 		for i := range 1 + draw.IntN(6) {
 			key := nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint(i / 2)}
 			group := gpuGroup(fmt.Sprint(i), 1+draw.Int64N(3))

@@ -187,7 +187,7 @@ func (p places) addPlaces(cluster *nodepool.Cluster, head *landing.PodShape) {
 		cluster.Groups[i].Kind = &pods[i]
 	}
 	for _, pod := range pods[len(cluster.Groups):] {
-		cluster.Promised = []nodepool.Promise{{RayCluster: cluster.Key, Name: cluster.Key.String(),
+		cluster.Promised = []*nodepool.Promise{{RayCluster: cluster.Key, Name: cluster.Key.String(),
 			Group: nodepool.TheHead, Pods: 1, Pod: &pod}}
 	}
 	cluster.Places = free
