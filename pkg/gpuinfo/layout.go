@@ -16,69 +16,30 @@ type Instance struct {
 // ErrNoRoom means that the instances do not fit together on one card.
 var ErrNoRoom = errors.New("no room on one card")
 
-// occupancy is the state of one card while instances are added. It is small, so functions copy it.
-type occupancy struct {
-	product *Product
+// Check returns an error if these instances do not fit on one card, and nil if the layout is legal: each starts where
+// its profile may, no two overlap, no profile has more than its maximum, and at most one has the media engines.
+// ErrNoRoom means that they do not fit together. Any other error means that the product does not have such a profile or
+// start. Compute slices need no check: no legal placement exceeds them, which a test verifies for every board.
+func (p Product) Check(instances []Instance) error {
 	// taken has one bit for each unit of the memory axis.
-	taken uint32
-	// count is the number of instances by index of the profile. No product has more than 16 profiles.
-	count [16]uint8
-	// media is true if an instance already has the engines that only one instance can have.
-	media bool
-}
-
-// fits reports whether an instance of the profile with this index can begin at start. The start must be legal, the
-// units free, the number of instances within the maximum of the profile, and at most one instance can have the media
-// engines. Compute slices need no check: no legal placement exceeds them, which a test verifies for every board.
-func (o *occupancy) fits(profile, start int) bool {
-	p := &o.product.Profiles[profile]
-	return slices.Contains(p.Starts, start) && o.taken&run(start, p.Size) == 0 && int(o.count[profile]) < p.Max &&
-		!(p.media && o.media)
-}
-
-func (o occupancy) with(profile, start int) occupancy {
-	p := &o.product.Profiles[profile]
-	o.taken |= run(start, p.Size)
-	o.count[profile]++
-	o.media = o.media || p.media
-	return o
-}
-
-func run(start, size int) uint32 { return (1<<size - 1) << start }
-
-// occupied returns the occupancy of a card with these instances.
-func (p *Product) occupied(instances []Instance) (occupancy, error) {
-	card := occupancy{product: p}
+	taken, count, media := uint32(0), map[string]int{}, false
 	for _, instance := range instances {
-		profile, known := p.index(instance.Profile)
+		profile, known := p.Profile(instance.Profile)
 		switch {
 		case !known:
-			return card, fmt.Errorf("placing %s: %s has no such profile", instance.Profile, p.Name)
-		case !slices.Contains(p.Profiles[profile].Starts, instance.Start):
-			return card, fmt.Errorf("placing %s at %d: on %s it can begin at %v", instance.Profile, instance.Start,
-				p.Name, p.Profiles[profile].Starts)
-		case !card.fits(profile, instance.Start):
-			return card, fmt.Errorf("placing %s at %d on %s: %w", instance.Profile, instance.Start, p.Name, ErrNoRoom)
+			return fmt.Errorf("placing %s: %s has no such profile", instance.Profile, p.Name)
+		case !slices.Contains(profile.Starts, instance.Start):
+			return fmt.Errorf("placing %s at %d: on %s it can begin at %v", instance.Profile, instance.Start, p.Name,
+				profile.Starts)
 		}
-		card = card.with(profile, instance.Start)
+		units := uint32(1<<profile.Size-1) << instance.Start
+		if taken&units != 0 || count[profile.Name] == profile.Max || media && profile.media {
+			return fmt.Errorf("placing %s at %d on %s: %w", instance.Profile, instance.Start, p.Name, ErrNoRoom)
+		}
+		taken, media = taken|units, media || profile.media
+		count[profile.Name]++
 	}
-	return card, nil
-}
-
-func (p *Product) index(name string) (int, bool) {
-	profile, known := p.Profile(name)
-	if !known {
-		return 0, false
-	}
-	return slices.IndexFunc(p.Profiles, func(other Profile) bool { return other.Name == profile.Name }), true
-}
-
-// Check returns an error if these instances do not fit on one card, and nil if the layout is legal. ErrNoRoom means
-// that they overlap or exceed the maximum of a profile. Any other error means that the product does not have such a
-// profile or start.
-func (p Product) Check(instances []Instance) error {
-	_, err := p.occupied(instances)
-	return err
+	return nil
 }
 
 func byStart(a, b Instance) int { return cmp.Or(a.Start-b.Start, cmp.Compare(a.Profile, b.Profile)) }
