@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/internal/cli"
@@ -83,10 +79,6 @@ func newDoctorCommand() *cobra.Command {
 func (f *doctorFlags) take(args []string) error {
 	switch {
 	case len(f.files) > 0:
-		if name := namesNoFile(args); name != "" {
-			return fmt.Errorf("argument %q: there is no such file; with -f, arguments are further files: want one of "+
-				"-f and the name of a RayCluster", name)
-		}
 		f.files = append(f.files, args...)
 	case len(args) > 1:
 		return fmt.Errorf("unexpected argument %q: want the name of one RayCluster; files follow -f", args[1])
@@ -103,17 +95,6 @@ func (f *doctorFlags) take(args []string) error {
 	var err error
 	f.reader, err = f.nodes.Reader()
 	return err
-}
-
-// namesNoFile returns the first argument that names no file, but could name a RayCluster; empty if there is none.
-func namesNoFile(args []string) string {
-	for _, name := range args {
-		_, notKey := cli.ClusterKey(name, "")
-		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && notKey == nil && !strings.Contains(name, ".") {
-			return name
-		}
-	}
-	return ""
 }
 
 func (f *doctorFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
@@ -239,9 +220,6 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 	if err != nil {
 		return input, err
 	}
-	if err := f.requireNamespace(ctx, client, input); err != nil {
-		return input, err
-	}
 	named := func(o doctor.Object) bool { return o.Kind == "RayCluster" }
 	if f.scope.Cluster != "" && !slices.ContainsFunc(input.Objects, named) {
 		return input, cli.BadInput(
@@ -249,20 +227,6 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 		)
 	}
 	return input, nil
-}
-
-// requireNamespace fails if the namespace does not exist, because listing it succeeds with no objects. It passes if the
-// user lacks the right to get namespaces.
-func (f *doctorFlags) requireNamespace(ctx context.Context, client dynamic.Interface, input doctor.Input) error {
-	if f.missing(input) == "" || f.scope.Namespace == "" {
-		return nil
-	}
-	_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
-		Get(ctx, f.scope.Namespace, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return cli.BadInput(fmt.Errorf("there is no namespace %s", f.scope.Namespace))
-	}
-	return nil
 }
 
 // objectsOfFile returns the objects of a file, and where each of them is.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -113,40 +112,6 @@ func TestASidecarServesMetricsWhereRaysOwnDid(t *testing.T) {
 	if got := flags.Lookup("metrics-bind-address").Value.String(); got != ":44217" {
 		t.Errorf("a sidecar's metrics are at %q, want :44217, which RayClusters call as-metrics", got)
 	}
-}
-
-func TestAPipeThatNeverEndsIsReadToTheBound(t *testing.T) {
-	for name, most := range map[string]int64{"within a buffer": 10, "over many": 100_000} {
-		spaces := endless{' '}
-		var given int64
-		err := cli.ReadFile("-", "manifests", spaces, most, func(in io.Reader) error {
-			n, err := io.Copy(io.Discard, in)
-			given = n
-			return err
-		})
-		if err == nil || !strings.Contains(err.Error(), "reading manifests from standard input: it has more than ") || given != 0 {
-			t.Errorf("%s: %d bytes, %v; want none and the bound %d", name, given, err, most)
-		}
-	}
-	if err := cli.ReadFile("-", "manifests", strings.NewReader("0123456789"), 10, func(in io.Reader) error {
-		text, err := io.ReadAll(in)
-		if string(text) != "0123456789" {
-			t.Errorf("read %q", text)
-		}
-		return err
-	}); err != nil {
-		t.Errorf("as much as may be read: %v", err)
-	}
-}
-
-// endless is a pipe with unlimited input.
-type endless struct{ char byte }
-
-func (e endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = e.char
-	}
-	return len(p), nil
 }
 
 // TestValuesThatMakeNoSenseNameTheFlagOrTheVariable sets each value on the command line, then with an environment

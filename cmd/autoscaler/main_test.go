@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,7 +22,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/api"
 	"heliostat.dev/heliostat/internal/cli"
@@ -226,19 +224,6 @@ func TestManyPodsThatGoForOneReasonAreToldInALine(t *testing.T) {
 	}
 }
 
-// TestTheTextOfAPlanHasNoStairs checks that a sentence with several lines stays in one column.
-func TestTheTextOfAPlanHasNoStairs(t *testing.T) {
-	_, out, _ := command(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "closed": "`+strings.Repeat("no node can be had ", 30)+`"}],
-		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
-	indents := map[int]bool{}
-	for line := range strings.Lines(out) {
-		indents[len(line)-len(strings.TrimLeft(line, " "))] = true
-	}
-	if diff := cmp.Diff(map[int]bool{0: true, 2: true, 4: true, 6: true, 8: true}, indents); diff != "" {
-		t.Errorf("columns at which lines begin: %s\n%s", diff, out)
-	}
-}
-
 func TestPricesAreNotCut(t *testing.T) {
 	_, out, _ := command(t, `{"groups": [{"name": "a", "resources": {"GPU": 1}, "price": 3.673}, {"name": "b", "resources": {"TPU": 1}, "price": 0.1}],
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 1}, {"resources": {"TPU": 1}, "count": 3}]}`, "autoscaler", "plan", "--snapshot", "-", "-o", "text")
@@ -255,15 +240,6 @@ func TestTheVersionNamesRevisionAndGo(t *testing.T) {
 	for format, want := range map[string]string{"text": "heliostat " + api.Release, "json": "{\n  \"version\": ", "yaml": "go: " + runtime.Version()} {
 		if code, out, _ := command(t, "", "autoscaler", "version", "-o", format); code != cli.ExitOK || !strings.HasPrefix(out, want) {
 			t.Errorf("-o %s: exit %d: %q", format, code, out)
-		}
-	}
-}
-
-func TestTheVersionIsAFlagToo(t *testing.T) {
-	for _, name := range []string{"autoscaler", "kubectl-heliostat", "ray"} {
-		code, out, errOut := command(t, "", name, "--version")
-		if want := api.ThisBuild().String() + "\n"; code != cli.ExitOK || errOut != "" || out != want {
-			t.Errorf("%s: exit %d %q: %q, want %q", name, code, errOut, out, want)
 		}
 	}
 }
@@ -394,52 +370,6 @@ func TestServeNamesItselfToTheAPIServer(t *testing.T) {
 	for agent := range agents {
 		if want := "heliostat/" + api.Release + " ("; !strings.HasPrefix(agent, want) {
 			t.Errorf("the user agent is %q, want that it begins with %q", agent, want)
-		}
-	}
-}
-
-func TestTextAndTableAreOneOutput(t *testing.T) {
-	const snapshot, node = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}]}`, `{"kind": "Node", "metadata": {"name": "n1"}}`
-	for _, c := range []struct {
-		stdin string
-		argv  []string
-	}{
-		{snapshot, []string{"plan", "--snapshot", "-"}},
-		{snapshot, []string{"explain", "--snapshot", "-", "--group", "cpu"}},
-		{node, []string{"nodepools", "-f", "-"}},
-		{node, []string{"doctor", "-f", "-"}},
-		{"", []string{"gpus"}}, // fails in the same way on a machine without a driver
-	} {
-		with := func(output string) string {
-			_, out, errOut := command(t, c.stdin, slices.Concat([]string{"autoscaler"}, c.argv, []string{"-o", output})...)
-			return out + errOut
-		}
-		text, table := with("text"), with("table")
-		if text != table || text == "" || strings.HasPrefix(text, "{") || strings.Contains(text, "--output") {
-			t.Errorf("%v: -o table is %q, -o text is %q", c.argv, table, text)
-		}
-	}
-}
-
-func TestYAMLHasTheKeysOfJSON(t *testing.T) {
-	const snapshot, node = `{"groups": [{"name": "cpu", "resources": {"CPU": 4}}]}`, `{"kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"nvidia.com/gpu": "eight"}}}`
-	for _, c := range []struct {
-		stdin string
-		argv  []string
-	}{
-		{snapshot, []string{"plan", "--snapshot", "-"}},
-		{node, []string{"nodepools", "-f", "-"}},
-		{node, []string{"doctor", "-f", "-"}},
-	} {
-		var read [2]any
-		for i, output := range []string{"json", "yaml"} {
-			_, out, errOut := command(t, c.stdin, slices.Concat([]string{"autoscaler"}, c.argv, []string{"-o", output})...)
-			if err := yaml.Unmarshal([]byte(out), &read[i]); err != nil || strings.HasPrefix(out, "{") != (output == "json") {
-				t.Fatalf("%v -o %s: %v: %s%s", c.argv, output, err, out, errOut)
-			}
-		}
-		if diff := cmp.Diff(read[0], read[1]); diff != "" || read[0] == nil {
-			t.Errorf("%v (-json +yaml):\n%s", c.argv, diff)
 		}
 	}
 }

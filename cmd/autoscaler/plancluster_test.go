@@ -28,13 +28,13 @@ func TestABadNodeOrPoolInASnapshotIsNamed(t *testing.T) {
 		cluster + `, "kubeResourceSlices": [{"kind": "ResourceClaim"}]`:                                                                                        `standard input: kubeResourceSlices[0]: kind is ResourceClaim: want ResourceSlice objects`,
 		cluster + `, "kubeResourceClaims": [{"apiVersion": "resource.k8s.io/v1beta1"}]`:                                                                        `standard input: kubeResourceClaims[0]: apiVersion is resource.k8s.io/v1beta1: want resource.k8s.io/v1`,
 		cluster + `, "kubeResourceClaims": [{"metadata": {"name": "c"}, "status": 5}]`:                                                                         `standard input: kubeResourceClaims[0]: reading ResourceClaim c: `,
-		`"groups": [], "kubeResourceClaims": []`:                                                                                                               `standard input: rayCluster: missing: want a RayCluster manifest beside kubeResourceSlices or kubeResourceClaims`,
-		`"groups": [], "kubePods": []`:                                                                                                                         `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
+		`"groups": [], "kubeResourceClaims": []`:                                                                                                               `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods, pools`,
+		`"groups": [], "kubePods": []`:                                                                                                                         `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods, pools`,
 		cluster + `, "pools": [{"name": "a", "maxNodes": -1}]`:                                                                                                 `standard input: pools[0].maxNodes: -1: want a whole number from 0`,
 		cluster + `, "pools": [{"name": "a", "shape": {"allocatable": {"cpu": "4 cores"}}}]`:                                                                   `standard input: pools[0].shape.allocatable.cpu: "4 cores": want a Kubernetes quantity`,
 		cluster + `, "pools": 7`:                 `standard input: pools: 7: want a list`,
-		`"groups": [], "kubeNodes": []`:          `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
-		`"groups": [], "pools": [{"name": "a"}]`: `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods or pools`,
+		`"groups": [], "kubeNodes": []`:          `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods, pools`,
+		`"groups": [], "pools": [{"name": "a"}]`: `standard input: rayCluster: missing: want a RayCluster manifest beside kubeNodes, kubePods, pools`,
 		cluster + `, "pendingRequests": [{"resources": {}, "count": 1, "slice": {"memory": "10GB"}}]`: `standard input: pendingRequests[0].slice.memory: "10GB": want a Kubernetes quantity`,
 	} {
 		var out, errOut bytes.Buffer

@@ -283,16 +283,6 @@ func TestCapacityIsRequestedShownAndCleared(t *testing.T) {
 	}
 }
 
-func TestAClusterIsFrozenAndUnfrozen(t *testing.T) {
-	r := newRemote(t)
-	for name, want := range map[string]string{"freeze": "ml/llm is frozen: nothing is written to it\n", "unfreeze": "ml/llm is not frozen\n"} {
-		code, out, errOut := command(t, "", "autoscaler", name, "llm", "-n", "ml")
-		if code != cli.ExitOK || out != want || r.view.Kube.Freeze != (name == "freeze") {
-			t.Errorf("%s: exit %d %s: %q, frozen %v", name, code, errOut, out, r.view.Kube.Freeze)
-		}
-	}
-}
-
 func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 	r := newRemote(t)
 	token := fileOf(t, "t0ken\n")
