@@ -41,13 +41,3 @@ func TestAStreamOfLargeRequestsIsServedToTheLast(t *testing.T) {
 		}
 	}
 }
-
-// TestTheRestOfAProgramIsLaunchedGreedily has as many shapes and groups as one program may have, so that its work is
-// cut short.
-func TestTheRestOfAProgramIsLaunchedGreedily(t *testing.T) {
-	s := fleetOf(120)
-	s.Requests = randomShapes(60, 50)
-	if plan := Compute(s, Policy{}); unserved(plan) > 0 {
-		t.Errorf("%d bundles are not served", unserved(plan))
-	}
-}
