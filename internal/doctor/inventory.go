@@ -215,11 +215,6 @@ func (x *inventory) nodesFor(g rayGroup) []landing.Node {
 	return nodes
 }
 
-// room returns how far a pool may grow.
-func (x *inventory) room(pool string) landing.Room {
-	return x.stock.Rooms[slices.IndexFunc(x.stock.Rooms, func(r landing.Room) bool { return r.Pool == pool })]
-}
-
 // blockingTaints are the taints that alone keep a group off a node.
 type blockingTaints struct {
 	Taints []sharing.Taint

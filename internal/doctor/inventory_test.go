@@ -42,18 +42,18 @@ func TestCeilingsOfPoolsAreThoseOfThePlanner(t *testing.T) {
 		want  string
 	}{
 		"Karpenter's limit of GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "24"}), sharing.Reader{},
-			"maxReplicas 64, but the node pools have room for at most 24 pods: gpu by karpenter (limits)"},
+			"maxReplicas 64, but the node pools have room for at most 24 pods: gpu"},
 		"Karpenter's limit of nodes bounds no GPUs": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nodes": 3}), sharing.Reader{}, ""},
 		"no limit":                       {"karpenter.sh/nodepool=gpu", karpenterPool(nil), sharing.Reader{}, ""},
 		"a NodePool that cannot be read": {"karpenter.sh/nodepool=gpu", karpenterPool(map[string]any{"nvidia.com/gpu": "many"}), sharing.Reader{}, ""},
 		"the status of an AKS pool": {"kubernetes.azure.com/agentpool=gpua100",
 			status("nodeGroups: [{name: aks-gpua100-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), sharing.Reader{},
-			"maxReplicas 64, but the node pools have room for at most 32 pods: gpua100 by cluster-autoscaler (4 nodes)"},
+			"maxReplicas 64, but the node pools have room for at most 32 pods: gpua100"},
 		"a node group of another pool": {"kubernetes.azure.com/agentpool=gpua100",
 			status("nodeGroups: [{name: aks-gpu-31245678-vmss, health: {minSize: 0, maxSize: 4}}]"), sharing.Reader{}, ""},
 		"a pool with a custom label": {"example.com/pool=gold",
 			status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), sharing.Reader{PoolLabel: "example.com/pool"},
-			"maxReplicas 64, but the node pools have room for at most 16 pods: gold by cluster-autoscaler (2 nodes)"},
+			"maxReplicas 64, but the node pools have room for at most 16 pods: gold"},
 		"the same label, not configured": {"example.com/pool=gold", status("nodeGroups: [{name: gold, health: {minSize: 0, maxSize: 2}}]"), sharing.Reader{}, ""},
 		"room enough":                    {"kubernetes.azure.com/agentpool=gpua100", status("nodeGroups: [{name: gpua100, health: {maxSize: 8}}]"), sharing.Reader{}, ""},
 	} {

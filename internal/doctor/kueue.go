@@ -95,8 +95,7 @@ func elasticAnnotation(o *Object) fieldpath.Value {
 	return o.Root().Get("metadata", "annotations", nodepool.ElasticAnnotation)
 }
 
-// queued reports the label. Kueue forbids changes of the label on a running RayCluster, so the fix creates the object
-// again without the label.
+// queued reports the label. Kueue forbids changes of the label on a running RayCluster.
 func queued(o *Object, hint string) occurrence {
 	label := o.Root().Get("metadata", "labels", nodepool.QueueLabel)
 	found := occurrence{Object: o, Path: label.Path(), Seen: label.String()}
@@ -104,18 +103,14 @@ func queued(o *Object, hint string) occurrence {
 		found.Severity = raydemand.Warning
 		found.Seen += ", and " + modeAnnotation + " is managed"
 	}
-	again := *o
+	again := o
 	if parent := o.Cluster.Queue.Parent; parent.Kind != "" {
-		again.Kind, again.Name = parent.Kind, parent.Name
+		again = &Object{Kind: parent.Kind, Namespace: o.Namespace, Name: parent.Name}
 		found.Why = "Kueue queues its " + parent.Kind + ", which has the quota. Further workers of the RayCluster " +
 			"would run outside of the quota or wait behind a gate, so Heliostat does not patch the RayCluster"
 	}
-	read, replace := kubectl(&again, "get", "-o", "yaml")+" | ", "kubectl replace --force -f -"
-	if o.Generated {
-		read, replace = "", "kubectl create -f -"
-	}
-	found.Fix = run(read + "kubectl label --local -f - " + nodepool.QueueLabel + "- -o yaml | " + replace).
-		Hint(hint)
+	found.Fix = run(kubectl(again, "get", "-o", "yaml")).
+		Hint("create it again without the label " + nodepool.QueueLabel + ": " + hint)
 	return found
 }
 

@@ -194,15 +194,7 @@ func mostPods(x *inventory, g rayGroup) (most int64, list []string, known bool) 
 			list = append(list, "nodes without a pool, of which there will be no more")
 			continue
 		}
-		list = append(list, pool.Pool+" by "+ceiling(x.room(pool.Pool)))
+		list = append(list, pool.Pool)
 	}
 	return most, list, len(list) > 0
-}
-
-// ceiling says where the ceiling of a pool comes from.
-func ceiling(room landing.Room) string {
-	if room.MaxNodes != nil {
-		return fmt.Sprintf("%s (%d nodes)", room.Source, *room.MaxNodes)
-	}
-	return room.Source + " (limits)"
 }

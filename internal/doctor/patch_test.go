@@ -96,10 +96,6 @@ func TestWhatBreaksTheSchemaIsNamedWithItsValueAndWhatIsRight(t *testing.T) {
 			`spec.leaseSeconds: "60": it must be of type integer`, "spec.priorty: 3: want priority"},
 		request + "spec: {rayCluster: llm, owner: ann, holdUntilDeleted: true}}": {"spec.bundles: missing: it is required"},
 		request + "specs: {}}": {"spec: missing: it is required", "specs: {}: want spec"},
-		request + "spec: {rayCluster: llm, owner: ann, bundles: [{resources: {GPU: 1}}]}}": {
-			"spec: neither leaseSeconds nor holdUntilDeleted: true: want one of them"},
-		request + "spec: {rayCluster: llm, owner: ann, leaseSeconds: 1, holdUntilDeleted: true, bundles: [{resources: {GPU: 1}}]}}": {
-			"spec: both leaseSeconds and holdUntilDeleted: true: want one of them"},
 	} {
 		var got []string
 		for _, f := range violations(object(t, text)) {

@@ -137,8 +137,8 @@ func (s *schemaFaults) complete(schema *spec.Schema, value any, at fieldpath.Pat
 func shown(value any) string { return fieldpath.Excerpt(fieldpath.Quoted(value), 80) }
 
 // violations returns what breaks the schema in an object, but for the metadata, and the status, which manifests do not
-// have. In Heliostat's own kinds, unknown fields are faults. Of the rules over several fields, which are expressions,
-// it has the one that lasting examines.
+// have. In Heliostat's own kinds, unknown fields are faults. It has no rules that
+// are expressions.
 func violations(o *Object) []occurrence {
 	schema := schemas()[o.Kind]
 	if schema == nil || !o.Read() {
@@ -157,22 +157,7 @@ func violations(o *Object) []occurrence {
 			More: "want " + fieldpath.WantName(u.at.LastKey(), u.known), Fix: edit("rename or remove the field"),
 			Why: "the schema has no such field: kubectl refuses the object, and the API server drops the field"})
 	}
-	return append(s.faults, lasting(o)...)
-}
-
-// lasting examines the rule that a request says in one way how long it lasts.
-func lasting(o *Object) []occurrence {
-	request := o.Root().Get("spec")
-	lease, hold := request.Has("leaseSeconds"), request.Flag("holdUntilDeleted")
-	if o.Kind != "ResourceRequest" || lease != hold || len(request.Members()) == 0 {
-		return nil
-	}
-	seen := "neither leaseSeconds nor holdUntilDeleted: true"
-	if lease {
-		seen = "both leaseSeconds and holdUntilDeleted: true"
-	}
-	return []occurrence{{Path: request.Path(), Seen: seen, More: "want one of them",
-		Fix: edit("write one of them"), Why: schemaRefuses}}
+	return s.faults
 }
 
 // kubeRaySchemas are those of spec in the CustomResourceDefinitions of KubeRay v1.6.2 as JSON, by kind and version,
