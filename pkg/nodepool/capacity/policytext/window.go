@@ -39,7 +39,7 @@ const farthest = 6 * 365 * 24 * time.Hour
 // last returns the last time of a schedule at or before a moment; false if there is none. Schedules know only next
 // times: it doubles how far it looks back until it finds one, and goes on from there.
 func last(s cron.Schedule, at time.Time) (found time.Time, is bool) {
-	passed := func(time time.Time) bool { return !time.IsZero() && !time.After(at) }
+	passed := func(t time.Time) bool { return !t.IsZero() && !t.After(at) }
 	for back := time.Minute; back < farthest && !is; back *= 2 {
 		for next := s.Next(at.Add(-back)); passed(next); next = s.Next(next) {
 			found, is = next, true
