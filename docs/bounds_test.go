@@ -21,8 +21,8 @@ var boundSources = map[string][]source{
 	// client-go's recorder has this number (maxQueuedEvents).
 	"Events on RayClusters that wait to be written": nil,
 	"a reading of Ray": {
-		{"50,000 nodes", "pkg/raydemand/gcs/state.go", "maxNodes = 50_000"}, {"1.5 million elements", "pkg/raydemand/gcs/boundedcodec.go", "maxElements = 1_500_000"},
-		{"node has 60 and a shape 10", "pkg/raydemand/gcs/boundedcodec.go", "A node has about 60 elements and a shape 10"},
+		{"50,000 nodes", "pkg/raydemand/gcs/state.go", "maxNodes = 50_000"}, {"1.5 million elements", "pkg/raydemand/gcs/decodereply.go", "maxElements = 1_500_000"},
+		{"node has 60 and a shape 10", "pkg/raydemand/gcs/decodereply.go", "A node has about 60 elements and a shape 10"},
 	},
 	"demand of a reading": {
 		{"20,000 shapes", "pkg/raydemand/gcs/state.go", "maxShapes = 20_000"}, {"100,000 bundles", "pkg/raydemand/gcs/state.go", "maxBundles = 100_000"},
