@@ -104,10 +104,8 @@ func (s *scene) patcher(token string) func(node, patch string, subresources ...s
 
 func oneCard(t *testing.T, problem string) string {
 	t.Helper()
-	free := int64(40000)
-	value, err := sharing.AgentReport{Cards: []sharing.AgentCard{{
-		UUID: "GPU-1", Product: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, FreeMiB: &free, Healthy: problem == "", Problem: problem,
-		MIG: sharing.AgentMIG{Instances: []gpuinfo.Instance{}},
+	value, err := sharing.AgentReport{Cards: []gpuinfo.Card{{
+		UUID: "GPU-1", Product: "NVIDIA A100-SXM4-40GB", Memory: new(gpuinfo.MiB(40960)), Free: new(gpuinfo.MiB(40000)), Healthy: problem == "", Problem: problem,
 	}}}.Annotation()
 	if err != nil {
 		t.Fatal(err)
