@@ -35,9 +35,9 @@ type Controller struct {
 	dial   addon.Dialer
 	config Config
 
-	// cycles limits the cycles that events start, and those before their turn.
+	// cycles limits the cycles that events start, and those before their turn. So the RayClusters of a large fleet do not
+	// connect to their heads all at once.
 	cycles   *rate.Limiter
-	entries  *entries
 	promises promises
 	// writes limits what features write beside RayClusters, such as guards, for all RayClusters together.
 	writes *rate.Limiter
@@ -54,7 +54,7 @@ type Controller struct {
 // New returns a controller that is ready for Cycle.
 func New(kube Kube, dial addon.Dialer, config Config) *Controller {
 	return &Controller{
-		kube: current{kube, config.Now, config.Effective}, dial: dial, config: config, entries: newEntries(),
+		kube: current{kube, config.Now, config.Effective}, dial: dial, config: config,
 		writes:  rate.NewLimiter(rate.Limit(config.GuardsPerSecond), max(1, int(config.GuardsPerSecond))),
 		cycles:  rate.NewLimiter(rate.Limit(config.CyclesPerSecond), max(earlyCost, int(config.CyclesPerSecond))),
 		records: map[nodepool.ClusterKey]*record{},
@@ -160,9 +160,7 @@ func (c *Controller) counts() counts {
 
 // Decision returns the latest decision about a cluster.
 func (c *Controller) Decision(key nodepool.ClusterKey) (*addon.Decision, bool) {
-	c.mu.Lock()
-	r := c.records[key]
-	c.mu.Unlock()
+	r := c.known(key)
 	if r == nil {
 		return nil, false
 	}

@@ -15,7 +15,6 @@ import (
 // decision stands; after an event of Kubernetes, a cycle is always needed.
 func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Duration {
 	r := c.record(key)
-	defer c.enter(ctx, r)()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stands = standing{}
@@ -63,17 +62,6 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	c.publish(ctx, r, outcome, next)
 	c.updateRequests(ctx, r, outcome)
 	return next
-}
-
-// enter waits until the RayCluster may connect to its head, if it is not connected. Call leave after the cycle.
-func (c *Controller) enter(ctx context.Context, r *record) (leave func()) {
-	r.mu.Lock()
-	connected := r.gcs.Ray != nil
-	r.mu.Unlock()
-	if connected {
-		return func() {}
-	}
-	return c.entries.Enter(ctx)
 }
 
 // observe reads the RayCluster and Ray. If the GCS does not answer, the view says so; that is no error.

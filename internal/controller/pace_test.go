@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,31 +125,6 @@ func TestClustersShareHalfOfTheReadings(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestAHeadThatDoesNotAnswerKeepsOthersWaitingForAMomentOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEntries()
-		begun := time.Now()
-		var leaves []func()
-		for range entering {
-			leaves = append(leaves, e.Enter(t.Context()))
-		}
-		if took := time.Since(begun); took != 0 {
-			t.Errorf("%d waited for %v, want at once", entering, took)
-		}
-		leave := e.Enter(t.Context()) // the first ones have neither connected nor failed
-		if took := time.Since(begun); took != longestEntry {
-			t.Errorf("one more waited for %v, want %v", took, longestEntry)
-		}
-		leave()
-		for _, late := range leaves {
-			late() // their places are free already
-		}
-		if len(e.places) != 0 {
-			t.Errorf("%d places are taken", len(e.places))
-		}
-	})
 }
 
 // printOf is equal for states that differ only in versions and idle times, as the fingerprints of package gcs are.

@@ -69,8 +69,8 @@ func (m *memory) Report(v observe.View, snapshot *planner.Snapshot) (report rayd
 	}
 	for _, g := range v.Cluster.Groups {
 		if entry := m.breakers[g.Name]; entry != nil && entry.Open(v.Now) {
-			report.Failed = append(report.Failed, raydemand.FailedLaunch{Group: g.Name, Count: 1, Reason: entry.Reason,
-				Start: entry.OpenUntil.Add(-entry.Cooldown), Failed: entry.OpenUntil.Add(-entry.Cooldown)})
+			report.Failed = append(report.Failed, raydemand.FailedLaunch{Group: g.Name, Reason: entry.Reason,
+				At: entry.OpenUntil.Add(-entry.Cooldown)})
 		}
 	}
 	m.launching = since

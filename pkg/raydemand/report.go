@@ -22,10 +22,8 @@ type Starting struct {
 	Pod, Group, IP, Details string
 }
 
-// FailedLaunch is a pod that could not be launched.
+// FailedLaunch says that a group has failed to launch pods, and when.
 type FailedLaunch struct {
-	Group         string
-	Count         int
-	Reason        string
-	Start, Failed time.Time
+	Group, Reason string
+	At            time.Time
 }

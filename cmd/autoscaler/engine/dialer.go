@@ -20,7 +20,7 @@ func (o *options) dialer(manager *kube.Manager) addon.Dialer {
 	return func(ctx context.Context, cluster nodepool.Cluster) (addon.Ray, error) {
 		config := gcs.Config{
 			Address: cmp.Or(o.gcsAddress, net.JoinHostPort(cluster.Head.IP, fmt.Sprint(cluster.Head.GCSPort))),
-			Timeout: o.loop.GCSTimeout, DrainTimeout: o.loop.GCSTimeout,
+			Timeout: o.loop.GCSTimeout,
 		}
 		// A sidecar is in a pod of the RayCluster, and no policy of it closes the head to its own pods.
 		if closed := cluster.Head.ClosedBy; closed != "" && o.kube.Single == nil {

@@ -17,8 +17,6 @@ const (
 	FindingRandomDeletes = "surplus-deleted-at-random"
 	// FindingOrphanNode: no pod matches a living Ray node by instance id or address.
 	FindingOrphanNode = "ray-node-without-pod"
-	// FindingTruncated: a raylet may have cut its report at 100 shapes.
-	FindingTruncated = "demand-truncated"
 	// FindingHeadMissing: the GCS does not list its own head.
 	FindingHeadMissing = "head-not-listed"
 	// FindingGated: scheduling gates hold pods back.
@@ -30,12 +28,6 @@ const (
 // Findings adds the findings about the view to all.
 func Findings(v View, all []raydemand.Finding) []raydemand.Finding {
 	object := "RayCluster " + v.Cluster.Key.String()
-	if v.State.Truncated &&
-		!slices.ContainsFunc(all, func(f raydemand.Finding) bool { return f.Code == FindingTruncated }) {
-		all = append(all, raydemand.Finding{Code: FindingTruncated, Severity: raydemand.Warning, Object: object,
-			Why: "a raylet reports at most 100 different shapes, so more demand may be waiting than Heliostat sees",
-			Fix: "round the memory and custom resources of tasks so that there are fewer different shapes"})
-	}
 	all = append(all, gatedFindings(v)...)
 	if v.Live() {
 		all = append(all, orphanFindings(v)...)

@@ -179,7 +179,7 @@ func TestTheActorTableIsReadInPart(t *testing.T) {
 		"too many, one of which may be restarted": {
 			func(most int) answer { return tableWith(t, most, mayRestart) }, false},
 	} {
-		r.set("GetAllActorInfo", c.answer(mostResidents))
+		r.set("GetAllActorInfo", c.answer(mostActors))
 		_, err := client.Residents(t.Context())
 		if c.complete && err != nil || !c.complete && (err == nil || !strings.Contains(err.Error(), "more than 10000 actors")) {
 			t.Errorf("%s: residents: %v", name, err)
@@ -219,8 +219,8 @@ func TestATableOfActorsThatIsCutNeverMakesARayClusterLookEmpty(t *testing.T) {
 		"one lives before them":   {append([]*raypb.ActorTableData{{}}, dead(mostActors-1, ended)...), 1, false, false},
 		"one lives after them":    {append(dead(mostActors-1, ended), &raypb.ActorTableData{}), 1, true, false},
 		"all rows live":           {dead(mostActors, &raypb.ActorTableData{}), mostActors, true, false},
-		"a Serve that is gone, whose replicas could restart":   {dead(mostActors+5, mayRestart), 0, false, false},
-		"all rows may be restarted, so living ones may follow": {dead(mostResidents, mayRestart), 0, true, true},
+		"a Serve that is gone, whose replicas could restart":   {dead(mostActors-1, mayRestart), 0, false, false},
+		"all rows may be restarted, so living ones may follow": {dead(mostActors, mayRestart), 0, true, true},
 	} {
 		r.set("GetAllActorInfo", tableWith(t, len(c.table), c.table...))
 		got, err := client.Occupants(t.Context())

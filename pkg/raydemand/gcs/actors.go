@@ -8,16 +8,19 @@ import (
 	"heliostat.dev/heliostat/api/proto/raypb"
 )
 
-// actors reads at most so many rows of the actor table, and reports whether all actors that exist are among them. A GCS
-// keeps up to 100,000 actors that have ended, and a reply with all of them would stop it for a while.
-func (c *Client) actors(ctx context.Context, most int) (table []*raypb.ActorTableData, complete bool, err error) {
+// mostActors is how many rows of the actor table are read at most. A GCS keeps up to 100,000 actors that have ended,
+// and a reply with all of them would stop it for a while.
+const mostActors = 10_000
+
+// actors reads the actor table, and reports whether all actors that exist are among the rows.
+func (c *Client) actors(ctx context.Context) (table []*raypb.ActorTableData, complete bool, err error) {
 	reply, err := listed(ctx, c, "GetAllActorInfo", raypb.NewActorInfoGcsServiceClient(c.conn).GetAllActorInfo,
-		&raypb.GetAllActorInfoRequest{Limit: proto.Int64(int64(most))})
+		&raypb.GetAllActorInfoRequest{Limit: proto.Int64(mostActors)})
 	if err != nil {
 		return nil, false, err
 	}
 	table = reply.GetActorTableData()
-	return table, len(table) < most || endedLast(table), nil
+	return table, len(table) < mostActors || endedLast(table), nil
 }
 
 // endedLast reports whether the table ends with actors that have ended for good. A GCS lists these after all others

@@ -1,8 +1,10 @@
 package gcs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"sync"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
@@ -27,10 +29,10 @@ type Client struct {
 // Dial returns a client for a head. It does not connect: the first call does. It returns an error only if the
 // configuration is invalid.
 func Dial(config Config) (*Client, error) {
-	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("dialing Ray head: %w", err)
+	if _, port, err := net.SplitHostPort(config.Address); err != nil || port == "" {
+		return nil, fmt.Errorf("dialing Ray head: address %q: want \"ip:port\"", config.Address)
 	}
-	config = config.withDefaults()
+	config.Timeout, config.MaxMessage = cmp.Or(config.Timeout, DefaultTimeout), cmp.Or(config.MaxMessage, maxMessage)
 	config.TLS = tlsFor(config.TLS, config.Address)
 	conn := newConn(config)
 	return &Client{

@@ -37,7 +37,7 @@ func (c *Client) Drain(ctx context.Context, drain raydemand.Drain) (raydemand.Dr
 		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w: it is %s", node.ID, node.Instance,
 			raydemand.ErrNotIdle, node.Status)
 	}
-	reply, err := call(ctx, c, c.config.DrainTimeout, "DrainNode", c.autoscaler.DrainNode, request)
+	reply, err := call(ctx, c, c.config.Timeout, "DrainNode", c.autoscaler.DrainNode, request)
 	if err != nil {
 		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w", node.ID, node.Instance, err)
 	}

@@ -19,9 +19,6 @@ import (
 // (ray: dashboard/modules/job/utils.py leaves their jobs out too).
 const internalNamespace = "_ray_internal_"
 
-// mostActors is how many actors are read to know whether one lives; mostResidents if these do not show it.
-const mostActors = 1000
-
 // Occupants lists the drivers that are connected, the actors that live and the placement groups that exist. Each call
 // reads a table of the GCS, that of actors in part, so callers make it seldom. Anything that cannot be read is an
 // error, and so is a table of actors that does not show whether one lives.
@@ -37,10 +34,7 @@ func (c *Client) Occupants(ctx context.Context) (raydemand.Occupants, error) {
 		}
 	}
 	lives := func(actor *raypb.ActorTableData) bool { return actor.GetState() != raypb.ActorTableData_DEAD }
-	actors, complete, err := c.actors(ctx, mostActors)
-	if err == nil && !complete && !slices.ContainsFunc(actors, lives) {
-		actors, complete, err = c.actors(ctx, mostResidents) // a Serve that is gone leaves many that could restart
-	}
+	actors, complete, err := c.actors(ctx)
 	if err != nil {
 		return all, err
 	}
@@ -51,7 +45,7 @@ func (c *Client) Occupants(ctx context.Context) (raydemand.Occupants, error) {
 	}
 	if all.Actors.More = !complete; all.Actors.More && all.Actors.Count == 0 {
 		return all, fmt.Errorf("the Ray cluster has more than %d actors; it is not known whether one lives",
-			mostResidents)
+			mostActors)
 	}
 	groups, err := listed(ctx, c, "GetAllPlacementGroup",
 		raypb.NewPlacementGroupInfoGcsServiceClient(c.conn).GetAllPlacementGroup, &raypb.GetAllPlacementGroupRequest{})

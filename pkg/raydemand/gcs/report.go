@@ -3,7 +3,7 @@ package gcs
 import (
 	"context"
 	"fmt"
-	"math"
+	"time"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -17,7 +17,8 @@ const maxLaunching = 1000
 // milliseconds, so it still increases after Heliostat restarts. The GCS ignores lower versions. Call Report about every
 // 5 s, as Ray does.
 func (c *Client) Report(ctx context.Context, report raydemand.Report) error {
-	request := &autoscalerpb.ReportAutoscalingStateRequest{AutoscalingState: encodeReport(report, c.nextReport())}
+	state := encodeReport(report, c.nextReport(time.Now()))
+	request := &autoscalerpb.ReportAutoscalingStateRequest{AutoscalingState: state}
 	_, err := call(ctx, c, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState, request)
 	if err != nil {
 		return fmt.Errorf("reporting to Ray: %w", err)
@@ -27,10 +28,10 @@ func (c *Client) Report(ctx context.Context, report raydemand.Report) error {
 
 // nextReport returns the next version. It increases even if the clock goes back, because the GCS silently ignores lower
 // versions.
-func (c *Client) nextReport() int64 {
+func (c *Client) nextReport(now time.Time) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lastReport = max(c.lastReport, c.config.Now().UnixMilli())
+	c.lastReport = max(c.lastReport, now.UnixMilli())
 	return c.lastReport
 }
 
@@ -50,8 +51,7 @@ func encodeReport(report raydemand.Report, version int64) *autoscalerpb.Autoscal
 	}
 	for _, f := range report.Failed {
 		state.FailedInstanceRequests = append(state.FailedInstanceRequests, &autoscalerpb.FailedInstanceRequest{
-			RayNodeTypeName: f.Group, Count: int32(min(max(f.Count, 0), math.MaxInt32)), Reason: f.Reason,
-			StartTs: f.Start.Unix(), FailedTs: f.Failed.Unix(),
+			RayNodeTypeName: f.Group, Count: 1, Reason: f.Reason, StartTs: f.At.Unix(), FailedTs: f.At.Unix(),
 		})
 	}
 	return state

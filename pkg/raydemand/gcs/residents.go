@@ -8,16 +8,13 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// mostResidents is how many actors are read at most.
-const mostResidents = 10_000
-
 // Residents lists the actors that have a place on a node. The call reads the actor table, so callers make it seldom. An
 // amount that cannot be read is an error: what an actor holds must not be guessed. So is a table that is too long:
 // something else may run on a node.
 func (c *Client) Residents(ctx context.Context) ([]raydemand.Resident, error) {
-	table, complete, err := c.actors(ctx, mostResidents)
+	table, complete, err := c.actors(ctx)
 	if err == nil && !complete {
-		err = fmt.Errorf("the Ray cluster has more than %d actors", mostResidents)
+		err = fmt.Errorf("the Ray cluster has more than %d actors", mostActors)
 	}
 	if err != nil {
 		return nil, err

@@ -132,11 +132,9 @@ func (d *decoder) state(wire *autoscalerpb.ClusterResourceState, b beside) rayde
 		state.Demand.Constraint = d.constraint(wire.GetClusterResourceConstraints())
 	}
 	shapes, gangs := len(wire.GetPendingResourceRequests()), len(wire.GetPendingGangResourceRequests())
-	if shapes >= shapeCap || gangs >= gangCap {
-		state.Truncated = true
+	if state.Truncated = shapes >= shapeCap || gangs >= gangCap || d.cut; state.Truncated {
 		d.truncated(shapes, gangs)
 	}
-	state.Truncated = state.Truncated || d.cut
 	state.Findings = d.list()
 	return state
 }
