@@ -139,10 +139,8 @@ type Kube interface {
 	OwnerEvent(cluster nodepool.Cluster, warning bool, reason, message string)
 }
 
-// OwnedRequests lists ResourceRequests and writes their status.
+// OwnedRequests writes the status of ResourceRequests.
 type OwnedRequests interface {
-	// Of lists the requests for a RayCluster, whether it exists or not.
-	Of(key nodepool.ClusterKey) []nodepool.OwnedRequest
 	// Report queues the updates and does not block. An update that cannot be written is dropped; the next cycle finds
 	// it missing and queues it again.
 	Report(updates []nodepool.OwnedUpdate)

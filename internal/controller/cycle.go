@@ -31,7 +31,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	}
 	if errors.Is(err, nodepool.ErrGone) {
 		c.forget(key, r)
-		return c.reportWithoutCluster(ctx, key, now)
+		return c.reportWithoutCluster(ctx, key)
 	}
 	if err != nil {
 		return c.observeFailed(ctx, r, key, err)

@@ -43,50 +43,20 @@ func (c *Controller) byDefault(v *observe.View) bool {
 	return asked != nodepool.Managed
 }
 
-// recheckPause is the pause before requests for a missing RayCluster are checked again: a status may not have been
-// written.
-const recheckPause = 5 * time.Second
-
-// reportWithoutCluster reports to what is for a RayCluster that does not exist, such as its ResourceRequests. It
-// returns the pause until something changes with time; 0 means that only an event starts the next cycle. It writes only
-// if --mode or the namespace makes clusters managed: otherwise another Heliostat may manage that cluster once it
-// exists.
-func (c *Controller) reportWithoutCluster(ctx context.Context, key nodepool.ClusterKey, now time.Time) time.Duration {
+// reportWithoutCluster lets the addons report to what is for a RayCluster that does not exist, such as its
+// CapacityPolicies. It returns the pause until something changes with time; 0 means that only an event starts the next
+// cycle. It writes only if --mode or the namespace makes clusters managed: otherwise another Heliostat may manage that
+// cluster once it exists.
+func (c *Controller) reportWithoutCluster(ctx context.Context, key nodepool.ClusterKey) (next time.Duration) {
 	if c.config.ReadOnly || c.config.Form != Fleet || !c.asked(key) {
 		return 0
 	}
-	next := c.updateRequestsWithoutCluster(key, now)
 	for i := range c.config.Addons {
 		if report := c.config.Addons[i].WithoutCluster; report != nil {
 			if retry := report(ctx, key); retry > 0 && (next == 0 || retry < next) {
 				next = retry
 			}
 		}
-	}
-	return next
-}
-
-// updateRequestsWithoutCluster updates the ResourceRequests for a RayCluster that does not exist, and deletes those
-// whose lease ended long ago. It returns the pause until a lease ends, or 0.
-func (c *Controller) updateRequestsWithoutCluster(key nodepool.ClusterKey, now time.Time) (next time.Duration) {
-	if c.config.Owned == nil {
-		return 0
-	}
-	var updates []nodepool.OwnedUpdate
-	for _, request := range c.config.Owned.Of(key) {
-		if request.Deleting || request.ClusterUID != "" {
-			continue // Kubernetes deletes what a RayCluster owned
-		}
-		update, until := statusWithoutCluster(&request, now)
-		if update != nil {
-			updates, until = append(updates, *update), recheckPause
-		}
-		if until > 0 && (next == 0 || until < next) {
-			next = until
-		}
-	}
-	if len(updates) > 0 {
-		c.config.Owned.Report(updates)
 	}
 	return next
 }

@@ -20,8 +20,6 @@ type fakeOwned struct {
 	lost    bool // no update is written
 }
 
-func (f *fakeOwned) Of(nodepool.ClusterKey) []nodepool.OwnedRequest { return f.w.kube.cluster.Owned }
-
 func (f *fakeOwned) Report(updates []nodepool.OwnedUpdate) {
 	f.updates = append(f.updates, updates...)
 	if f.lost {
@@ -237,9 +235,6 @@ func TestAReadOnlyProcessReportsNothingToOwners(t *testing.T) {
 		t.Errorf("reported %+v, and Events %v", owned.updates, w.kube.events)
 	}
 	w.nothingWritten("whatever the annotation says")
-	if c := w.c; c.reportWithoutCluster(t.Context(), key, w.now) != 0 || len(owned.updates) > 0 {
-		t.Errorf("reported %+v of a RayCluster that is not there", owned.updates)
-	}
 }
 
 func TestARequestStaysSatisfiedSinceThenThoughItsStatusIsNotWritten(t *testing.T) {

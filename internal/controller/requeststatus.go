@@ -86,7 +86,8 @@ func requestUpdate(
 	request *nodepool.OwnedRequest,
 	plan *planner.RequestPlan,
 ) (nodepool.OwnedUpdate, bool) {
-	u := updateOf(request)
+	u := nodepool.OwnedUpdate{Namespace: request.Cluster.Namespace, Name: request.ID, UID: request.UID,
+		ResourceVersion: request.ResourceVersion}
 	if request.ClusterUID == "" {
 		u.Adopt = &nodepool.ClusterReference{Name: v.Cluster.Key.Name, UID: v.Cluster.UID}
 	}
@@ -118,12 +119,6 @@ func requestUpdate(
 		u.Status = &status
 	}
 	return u, u.Adopt != nil || u.Status != nil
-}
-
-// updateOf returns an update that changes nothing of a request yet.
-func updateOf(r *nodepool.OwnedRequest) nodepool.OwnedUpdate {
-	return nodepool.OwnedUpdate{Namespace: r.Cluster.Namespace, Name: r.ID, UID: r.UID,
-		ResourceVersion: r.ResourceVersion}
 }
 
 // notScaled returns the status of a request in a plan that is not carried out; plan may be nil. Nothing is on its way.
@@ -178,37 +173,4 @@ func requestStatusOf(plan *planner.RequestPlan) nodepool.OwnedStatus {
 		}
 	}
 	return s
-}
-
-// statusWithoutCluster returns what to write to one request whose RayCluster does not exist, nil for nothing, and how
-// long that stays valid; 0 means for good.
-func statusWithoutCluster(
-	request *nodepool.OwnedRequest, now time.Time,
-) (u *nodepool.OwnedUpdate, until time.Duration) {
-	update := updateOf(request)
-	u = &update
-	status, excluded := request.Excluded()
-	switch {
-	case excluded:
-	case request.Expired(now):
-		if goes := request.DeletionTime(); !goes.IsZero() {
-			if until = goes.Sub(now); until <= 0 {
-				u.Delete = true
-				return u, 0
-			}
-		}
-		status = leaseOver(request)
-	default:
-		status = nodepool.OwnedStatus{State: raydemand.RequestWaiting, Code: raydemand.CodeUnknownCluster,
-			Message: fmt.Sprintf("Heliostat does not watch a RayCluster %s, or it does not exist", request.Cluster)}
-	}
-	if request.LeaseSeconds > 0 && !request.Expired(now) {
-		until = request.ExpiresAt().Sub(now)
-	}
-	completeStatus(&status, request, now)
-	if request.Status.Equal(status) {
-		return nil, until
-	}
-	u.Status = &status
-	return u, until
 }

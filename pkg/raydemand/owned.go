@@ -104,8 +104,6 @@ const (
 	CodeUnreadable  = "unreadable"    // The object cannot be read.
 	// CodeTooMany means that more requests come before it than the plan could consider.
 	CodeTooMany = "too_many"
-	// CodeUnknownCluster means that the RayCluster does not exist, or is not one that this process watches.
-	CodeUnknownCluster = "unknown_cluster"
 )
 
 // RequestStates returns all states.

@@ -140,11 +140,10 @@ func demandOf(cluster nodepool.Cluster, members []Member) []groupDemand {
 // unknown, or does not explain the refusal, half of what waits is tried, and raise goes on from there.
 func (r *QuotaRefusals) limit(now time.Time, quota *nodepool.Quota, groups []groupDemand) {
 	explained := fitQuota(quota.Bounds, groups)
-	named := namedGroup(quota.Pending.Message, groups)
 	for i := range groups {
 		d := &groups[i]
 		extra := d.pods - d.covered
-		if extra == 0 || !explained && named != "" && d.group != named {
+		if extra == 0 {
 			continue
 		}
 		if !explained {
@@ -186,22 +185,6 @@ func (r *QuotaRefusals) raise(now time.Time, groups []groupDemand) {
 		limit.pods += more - more%d.hosts
 		r.limits[d.group] = limit
 	}
-}
-
-// podSet is how Kueue's message begins the name of a set of pods, in lower case.
-const podSet = "pod set "
-
-// namedGroup returns the group with waiting pods that Kueue's message names; empty if it names none. It may not be the
-// cause if several groups wait, so the next refusal may be about another one.
-func namedGroup(message string, groups []groupDemand) string {
-	_, rest, _ := strings.Cut(message, podSet)
-	name, _, _ := strings.Cut(rest, ":")
-	for _, d := range groups {
-		if strings.EqualFold(d.group, name) && d.pods > d.covered {
-			return d.group
-		}
-	}
-	return ""
 }
 
 // fitQuota finds how many waiting pods of each group the bounds allow together. It reports whether that is fewer than

@@ -65,11 +65,6 @@ func TestWhatIsTakenBack(t *testing.T) {
 		"half, if the headroom is larger": {func(s *scene) { s.group("a", 1, 4, 1); s.bound("a", 9) }, 0, "[a-3 a-4]"},
 		"whole replicas":                  {func(s *scene) { s.group("a", 2, 6, 2) }, 0, "[a-4 a-5 a-6 a-7]"},
 		"all groups, if none is named":    {func(s *scene) { s.group("a", 0, 2, 1); s.group("b", 0, 2, 1) }, 0, "[a-1 b-1]"},
-		"the named group": {func(s *scene) {
-			s.group("a", 0, 2, 1)
-			s.group("B", 0, 2, 1)
-			s.cluster.Queue.Quota.Pending.Message = "couldn't assign flavors to pod set b: insufficient"
-		}, 0, "[B-1]"},
 		"nothing while Kueue has not seen the replicas": {func(s *scene) {
 			s.group("a", 3, 3, 1)
 			s.cluster.Groups[0].Replicas = 4

@@ -25,7 +25,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
-	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -277,25 +276,6 @@ func TestNothingIsKeptOfAGoneRayCluster(t *testing.T) {
 		t.Errorf("%v, and %d decoded objects are kept", err, len(m.decodes.byKey))
 	}
 }
-
-func TestAWorkerStaysForRequestsOfAClusterThatIsNotThere(t *testing.T) {
-	ignore := func(nodepool.ClusterKey) {}
-	store := requests.New(requests.Config{Changed: ignore, Logger: slog.New(slog.DiscardHandler)})
-	m := &Manager{requests: store, source: nothing{}}
-	if m.needsWorker(llm) {
-		t.Error("nobody asks for anything")
-	}
-	store.Set(requests.Decode(&unstructured.Unstructured{Object: objectOf(t,
-		"{metadata: {namespace: ml, name: a, uid: uid-a}, spec: {rayCluster: llm, owner: ada, bundles: [{resources: {GPU: 1}}]}}")}))
-	if !m.needsWorker(llm) {
-		t.Error("a request waits for its status")
-	}
-}
-
-// nothing has no RayClusters.
-type nothing struct{ objects }
-
-func (nothing) rayCluster(nodepool.ClusterKey) (*unstructured.Unstructured, error) { return nil, nil }
 
 func TestARefusalOfKubernetesIsDistinguishedFromAnInternalError(t *testing.T) {
 	forbidden := apierrors.NewForbidden(rayClusterResource.GroupResource(), "llm", errors.New("cannot patch"))

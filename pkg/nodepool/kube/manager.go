@@ -118,7 +118,7 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		newestSeen: newNewestObjects(),
 		decodes:    newDecodeCache(options.GPUs),
 	}
-	m.pool = newPool(m.needsWorker, options.Logger)
+	m.pool = newPool(m.exists, options.Logger)
 	if options.Sharded {
 		client, err := leaseClient(config, "shards")
 		if err != nil {
@@ -415,12 +415,6 @@ func (m *Manager) keysIn(namespace string) ([]nodepool.ClusterKey, error) {
 func (m *Manager) exists(key nodepool.ClusterKey) bool {
 	object, err := m.source.rayCluster(key)
 	return err != nil || object != nil
-}
-
-// needsWorker reports whether a RayCluster needs a worker: it exists, or a request for it needs a status
-// that says it does not.
-func (m *Manager) needsWorker(key nodepool.ClusterKey) bool {
-	return m.exists(key) || m.requests != nil && m.requests.Any(key)
 }
 
 // forget drops what is kept about a RayCluster that is gone.

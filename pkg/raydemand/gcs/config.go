@@ -9,9 +9,9 @@ import (
 // DefaultTimeout is the timeout of Config. A healthy head answers in about 1 ms.
 const DefaultTimeout = 5 * time.Second
 
-// maxMessage is the default of Config.MaxMessage. A node takes 0.4 KB, a node with a hundred placement-group bundles 40
-// KB, and a shape 40 B. Ray allows 512 MiB, but then one faulty head could use up the memory of the process, which serves
-// the whole fleet.
+// maxMessage is the default of Config.MaxMessage. A node takes 0.4 KB, a node with a hundred placement-group bundles
+// 40 KB, and a shape 40 B. Ray allows 512 MiB, but then one faulty head could use up the memory of the process, which
+// serves the whole fleet.
 const maxMessage = 64 << 20
 
 // Config is the configuration of a client for one Ray head.

@@ -42,15 +42,6 @@ func (o Calls) Report(updates []nodepool.OwnedUpdate) {
 	}
 }
 
-// Of lists the requests for a RayCluster as they are written, whether the RayCluster exists or not. All other methods
-// show decisions about requests before they are written.
-func (o Calls) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
-	if o.Store == nil {
-		return nil
-	}
-	return o.Store.decidable(key)
-}
-
 // Available returns nil if requests can be kept.
 func (o Calls) Available(namespace string) error {
 	if o.Store == nil {

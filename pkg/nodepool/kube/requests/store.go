@@ -162,13 +162,6 @@ func (s *Store) list(
 	return all
 }
 
-// Any reports whether there is a request for a RayCluster.
-func (s *Store) Any(key nodepool.ClusterKey) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.names[key]) > 0
-}
-
 // clusterOf returns the RayCluster of a request; empty if there is no such request.
 func (s *Store) clusterOf(key requestKey) nodepool.ClusterKey {
 	s.mu.Lock()

@@ -155,20 +155,6 @@ func TestTheStatusOfWhatIsGoneIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestRequestsOfAClusterThatIsNotThereAreKnown(t *testing.T) {
-	requests, _ := requestStore()
-	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
-	_ = requests.Replace(nil, "4")
-	_ = requests.Add(storedRequest("a", "5", "llm"))
-	if !requests.Any(key) || len(callsOf(requests.Store).Of(key)) != 1 {
-		t.Error("a request for a RayCluster that is not there is unknown")
-	}
-	_ = requests.Delete(storedRequest("a", "6", "llm"))
-	if requests.Any(key) {
-		t.Error("the request is gone")
-	}
-}
-
 func TestARequestThatIsBeingDeletedTakesNoNewSpec(t *testing.T) {
 	there, writer := newOneRequest()
 	o := callsOf(writer.requests)
