@@ -6,8 +6,8 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
-// Promise is pods of a worker group that are on their way and on no node yet. Those of a Cluster are its own; others are
-// shared and must not be changed.
+// Promise is pods of a worker group that are on their way and on no node yet. Promises are shared and must not be
+// changed.
 type Promise struct {
 	RayCluster ClusterKey
 	// Name is RayCluster as a text, made once: decisions about all others keep it.

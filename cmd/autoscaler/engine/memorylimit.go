@@ -20,7 +20,7 @@ const (
 	// liveRoom is how much the runtime may take beyond live memory, as a part of it, so that it does not collect all
 	// the time. It may take as much again as is live up to cheapRoom: with less, a fleet of 1,000 RayClusters spent
 	// half of its CPU time on collecting.
-	liveRoom  = 0.4
+	liveRoom  = 0.6
 	cheapRoom = 192 << 20
 	// limitPart is the part of the container's memory that the runtime may take; the rest is for memory that it does
 	// not manage.

@@ -32,7 +32,7 @@ func (m *Manager) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepoo
 	return m.describe(object, m.pods.of(key)), nil
 }
 
-// Fresh reads the same from the API server.
+// Fresh reads the same from the API server, with the namespace if that sets the mode.
 func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
@@ -49,7 +49,11 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	pods := decode.PodsOf(list.Items)
 	m.storage.comparePods(known, pods)
 	m.newestSeen.remember(object)
-	return m.describe(object, pods), nil
+	cluster := m.describe(object, pods)
+	if m.nodes != nil {
+		m.namespaces.Recheck(ctx, &cluster)
+	}
+	return cluster, nil
 }
 
 // NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is unknown,

@@ -142,6 +142,25 @@ func (n *namespaceWatch) AddTo(cluster *nodepool.Cluster) {
 	}
 }
 
+// Recheck reads the namespace of a cluster that has no mode of its own again: a watch that stalls would hide that the
+// mode was removed. The mode is unknown if the namespace has another one by now, or cannot be read at the moment. With
+// the right to watch alone, it is the one that the watch shows.
+func (n *namespaceWatch) Recheck(ctx context.Context, cluster *nodepool.Cluster) {
+	name := cluster.Key.Namespace
+	known, _ := n.Of(nodepool.ClusterKey{Namespace: name}, "")
+	if cluster.Mode != "" || cluster.NamespaceUnknown != "" || len(known) == 0 {
+		return
+	}
+	namespace, err := n.client.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+	case err != nil:
+		cluster.NamespaceUnknown = "Namespace " + name + " cannot be read at the moment"
+	case namespace.Annotations[decode.ModeAnnotation] != known[0].mode:
+		cluster.NamespaceUnknown = "the mode of Namespace " + name + " has just changed"
+	}
+}
+
 // addMode sets the mode of the namespace. An unreadable mode is shadow, so it never means managed.
 func addMode(cluster *nodepool.Cluster, namespace namespaceSettings, unknown string) {
 	if cluster.Mode != "" {

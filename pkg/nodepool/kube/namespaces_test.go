@@ -184,6 +184,34 @@ func TestNamedNamespacesArePolled(t *testing.T) {
 	})
 }
 
+// TestAFreshLookAtARayClusterNoticesThatItsNamespacesModeIsGone is for a watch that stalls: no worker may be taken away
+// after somebody has removed the mode.
+func TestAFreshLookAtARayClusterNoticesThatItsNamespacesModeIsGone(t *testing.T) {
+	client := &namespaceFake{}
+	n := newNamespaces(client, nil, slog.New(slog.DiscardHandler), func(string) {})
+	n.Store("").ReplaceAll([]*corev1.Namespace{withMode("managed")}, "")
+	for _, test := range []struct {
+		now     *corev1.Namespace
+		err     error
+		own     nodepool.Mode
+		unknown string
+	}{
+		{withMode("managed"), nil, "", ""},
+		{withMode("shadow"), nil, "", "the mode of Namespace ml has just changed"},
+		{namespaceOf("ml", ""), nil, "", "the mode of Namespace ml has just changed"},
+		{nil, nil, "", "Namespace ml cannot be read at the moment"},
+		{nil, errors.New("timeout"), "", "Namespace ml cannot be read at the moment"},
+		{nil, errForbidden, "", ""}, // the watch shows it
+		{withMode("shadow"), nil, nodepool.Managed, ""},
+	} {
+		client.set(test.now, test.err)
+		cluster := n.readInto(nodepool.Cluster{Mode: test.own})
+		if n.Recheck(t.Context(), &cluster); cluster.NamespaceUnknown != test.unknown {
+			t.Errorf("%+v, %v: unknown %q, want %q", test.now, test.err, cluster.NamespaceUnknown, test.unknown)
+		}
+	}
+}
+
 func TestAClusterWithGPUsHasAFindingThatItsNamespacesDefaultIsUnknown(t *testing.T) {
 	n, _ := watchedNamespaces()
 	gpus := []nodepool.WorkerGroup{{Slices: []landing.Slice{{}}}}
