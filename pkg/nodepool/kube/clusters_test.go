@@ -196,7 +196,6 @@ func TestWhoOnlyReadsWritesNothingWhoeverAsks(t *testing.T) {
 			_, _, err := requests.Put(t.Context(), nodepool.OwnedRequest{Cluster: llm}, may)
 			return err
 		},
-		"a renewal":           func() error { _, err := requests.Renew(t.Context(), llm, "a", time.Time{}, may); return err },
 		"a request that ends": func() error { return requests.Delete(t.Context(), llm, "a", may) },
 	} {
 		if err := write(); !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(), "--read-only") {

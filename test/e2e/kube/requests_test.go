@@ -150,10 +150,6 @@ func lifetime(s *scene, owned requests.Calls) {
 	if _, _, err := owned.Put(s.Context(), wanted, func(*nodepool.OwnedRequest) error { return refusal }); !errors.Is(err, refusal) {
 		s.Errorf("whoever may not replaces: %v", err)
 	}
-	renewed, err := owned.Renew(s.Context(), key, "a", now.Add(time.Hour), allowed)
-	if err != nil || !renewed.RenewTime.Equal(now.Add(time.Hour)) {
-		s.Errorf("renewed %+v, error %v", renewed, err)
-	}
 	wanted.LeaseSeconds = 0
 	if held, _, err := owned.Put(s.Context(), wanted, allowed); err != nil || held.LeaseSeconds != 0 || !held.ExpiresAt().IsZero() {
 		s.Errorf("held until deleted: %+v, error %v", held, err)

@@ -84,14 +84,6 @@ func (o Calls) Get(key nodepool.ClusterKey, id string) (nodepool.OwnedRequest, e
 	return found, nil
 }
 
-// Changes is closed when a request changes or goes; nil if there is no such request.
-func (o Calls) Changes(key nodepool.ClusterKey, id string) <-chan struct{} {
-	if o.Store == nil {
-		return nil
-	}
-	return o.Store.changes(key.Namespace, id)
-}
-
 // unlessOvertaken makes a write, and repeats it with a growing pause while it meets other writes of the same request,
 // until ctx ends. retry.OnError returns no error for a write that was cut, so the outcome is that of the last write.
 func unlessOvertaken(ctx context.Context, write func() error) error {
@@ -199,40 +191,6 @@ func (o Calls) patch(
 	}
 	return o.client(key.Namespace).
 		Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: nodepool.FieldManager})
-}
-
-// Renew renews the lease of a request. A request without a lease stays as it is.
-func (o Calls) Renew(
-	ctx context.Context, key nodepool.ClusterKey, id string, now time.Time,
-	may func(known *nodepool.OwnedRequest) error,
-) (made nodepool.OwnedRequest, err error) {
-	defer func() { err = o.about("renewing", id, key, err) }()
-	if err := o.Writable(); err != nil {
-		return made, err
-	}
-	if err := o.Available(key.Namespace); err != nil {
-		return made, err
-	}
-	known, err := o.found(ctx, key, id)
-	if err != nil {
-		return known, err
-	}
-	if err := may(&known); err != nil {
-		return known, err
-	}
-	if known.Deleting {
-		return known, fmt.Errorf("%w: it is being deleted", nodepool.ErrReadOnly)
-	}
-	if known.LeaseSeconds == 0 {
-		return known, nil
-	}
-	written, err := o.patch(ctx, key, id, map[string]any{
-		"metadata": map[string]any{"uid": known.UID}, "spec": map[string]any{"renewTime": metav1.NewMicroTime(now)},
-	})
-	if err != nil {
-		return known, err
-	}
-	return o.Store.keep(Decode(written)), nil
 }
 
 // Delete deletes a request.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -87,10 +86,6 @@ func TestAWriteIsDecidedByWhatTheAPIServerHas(t *testing.T) {
 		}
 		if err := o.Delete(t.Context(), llm, "a", newest); err != nil || server.deletes != 1 {
 			t.Errorf("deleted: %v, %d times", err, server.deletes)
-		}
-		o, server = storedHere(t, known, leasedRequest("9", time.Now(), 60, ""))
-		if _, err := o.Renew(t.Context(), llm, "a", time.Now(), newest); err != nil || server.patches != 1 {
-			t.Errorf("renewed: %v, %d writes", err, server.patches)
 		}
 	}
 }

@@ -40,8 +40,6 @@ type Store struct {
 	// Guarded by mu. objects is by namespace, then by name; names lists those of each RayCluster.
 	objects map[string]map[string]*nodepool.OwnedRequest
 	names   map[nodepool.ClusterKey]map[string]bool
-	// next is closed when a request changes, for callers that wait for it.
-	next map[requestKey]chan struct{}
 	// decided has decisions about requests that are not written yet; callers see them before the API server does.
 	decided map[requestKey]decidedStatus
 	// gone has recently deleted requests, by UID. Watches and responses to writes may still report them.
@@ -92,7 +90,6 @@ func newStore(c Config, known func(context.Context) *bool) *Store {
 		namespaces: c.Namespaces,
 		log:        c.Logger,
 		changed:    c.Changed,
-		next:       map[requestKey]chan struct{}{},
 		objects:    map[string]map[string]*nodepool.OwnedRequest{},
 		names:      map[nodepool.ClusterKey]map[string]bool{},
 		decided:    map[requestKey]decidedStatus{},
@@ -200,28 +197,6 @@ func (s *Store) get(namespace, name string) (nodepool.OwnedRequest, bool) {
 	return nodepool.OwnedRequest{}, false
 }
 
-// changes is closed when one request changes or goes; nil if there is no such request.
-func (s *Store) changes(namespace, name string) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := requestKey{namespace, name}
-	if s.objects[namespace][name] == nil {
-		return nil
-	}
-	if s.next[key] == nil {
-		s.next[key] = make(chan struct{})
-	}
-	return s.next[key]
-}
-
-// wake wakes the callers that wait for a request. The caller holds mu.
-func (s *Store) wake(key requestKey) {
-	if next := s.next[key]; next != nil {
-		close(next)
-		delete(s.next, key)
-	}
-}
-
 // Set keeps a request unless a newer one is known. Watches lag behind the writes of this process.
 func (s *Store) Set(r *nodepool.OwnedRequest) {
 	namespace := r.Cluster.Namespace
@@ -247,7 +222,6 @@ func (s *Store) Set(r *nodepool.OwnedRequest) {
 		s.names[r.Cluster] = map[string]bool{}
 	}
 	s.names[r.Cluster][r.ID] = true
-	s.wake(requestKey{namespace, r.ID})
 	news := known == nil || !statusAlone(known, r)
 	s.mu.Unlock()
 	if news {
@@ -271,8 +245,8 @@ func (s *Store) withDecision(r nodepool.OwnedRequest) nodepool.OwnedRequest {
 	return s.withGrace(r)
 }
 
-// decide notes a decision about a request until settle, and wakes the callers that wait for it; a nil status cancels
-// the decision. It reports whether the decision must be written and was not before.
+// decide notes a decision about a request until settle; a nil status cancels the decision. It reports whether the
+// decision must be written and was not before.
 func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +258,6 @@ func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus)
 		return false
 	}
 	s.decided[key] = decidedStatus{uid, status}
-	s.wake(key)
 	return true
 }
 
@@ -348,7 +321,6 @@ func (s *Store) remove(key requestKey) {
 	of := s.objects[key.namespace][key.name].Cluster
 	delete(s.objects[key.namespace], key.name)
 	delete(s.decided, key)
-	s.wake(key)
 	if delete(s.names[of], key.name); len(s.names[of]) == 0 {
 		delete(s.names, of)
 	}

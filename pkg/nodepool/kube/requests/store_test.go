@@ -217,34 +217,6 @@ func TestAStatusIsShownAndNotPlanned(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsIsWokenByHisRequestAlone(t *testing.T) {
-	s, _ := requestStore()
-	_ = s.Replace([]any{storedRequest("a", "5", "llm"), storedRequest("b", "6", "llm")}, "6")
-	if s.changes("ml", "c") != nil {
-		t.Error("nobody can wait for a request that is not there")
-	}
-	woken := func(changes <-chan struct{}) bool {
-		select {
-		case <-changes:
-			return true
-		default:
-			return false
-		}
-	}
-	a, b := s.changes("ml", "a"), s.changes("ml", "b")
-	_ = s.Update(storedRequest("a", "7", "llm"))
-	if !woken(a) || woken(b) {
-		t.Errorf("a has changed: woken %v, and for b %v", woken(a), woken(b))
-	}
-	if woken(s.changes("ml", "a")) {
-		t.Error("the next wait does not wait")
-	}
-	_ = s.Delete(storedRequest("b", "8", "llm"))
-	if !woken(b) {
-		t.Error("b is gone, and a caller who waits for it gets no answer")
-	}
-}
-
 func TestAWriteThatTheWatchHasReportedTriggersNothing(t *testing.T) {
 	s, looked := requestStore()
 	_ = s.Add(storedRequest("a", "5", "llm"))
