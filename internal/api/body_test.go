@@ -117,9 +117,7 @@ func TestCallsThatFailBeforeDecoding(t *testing.T) {
 		request := httptest.NewRequest(http.MethodPost, llmPath+"/request_resources", strings.NewReader(body))
 		request.Host = "localhost"
 		request.Header.Set("Content-Type", contentType)
-		recorder := httptest.NewRecorder()
-		newFixture(t).handler.ServeHTTP(recorder, request)
-		return recorder
+		return newFixture(t).send(request)
 	}
 	w := newFixture(t)
 	tests := map[string]struct {
@@ -186,9 +184,7 @@ func TestBundlesMayHaveSlices(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", body, diff)
 		}
 		text, err := json.Marshal(read)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if again, err := DecodeRequest(text); err != nil || cmp.Diff(want, again.Merged()) != "" {
 			t.Errorf("written as %s, read again as %+v (%v)", text, again, err)
 		}
@@ -282,9 +278,7 @@ func TestBodiesThatBreakTheContractAreRefused(t *testing.T) {
 	} {
 		t.Run(schema, func(t *testing.T) {
 			var body any
-			if err := json.Unmarshal([]byte(call.body), &body); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(call.body), &body))
 			w := plannedFixture(t, func(c *Config) { c.Owned = newFakeOwned() })
 			if answer := w.call(call.method, call.path, call.body); answer.Code >= http.StatusMultipleChoices {
 				t.Fatalf("the body that is changed: %d, %s", answer.Code, answer.Body)
@@ -292,13 +286,9 @@ func TestBodiesThatBreakTheContractAreRefused(t *testing.T) {
 			refused, contract := 0, s.validator(s.at(s.root, "components", "schemas", schema))
 			changed(body, func() {
 				text, err := json.Marshal(body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				var value any
-				if err := json.Unmarshal(text, &value); err != nil {
-					t.Fatal(err)
-				}
+				must(t, json.Unmarshal(text, &value))
 				faults := contract.Validate(value).Errors
 				if len(faults) == 0 {
 					return

@@ -23,9 +23,7 @@ import (
 func TestPlansWaitForASlotAndAPanicIsAnError(t *testing.T) {
 	plans := newPlanLimits(1)
 	leave, err := plans.enter(t.Context(), "bob")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = runPlan(over, plans, "ada", func() int { return 1 })
@@ -130,9 +128,7 @@ func dial(t *testing.T, handler http.Handler) *apiv1.Client {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	caller, err := apiv1.NewClient(server.URL+"/", server.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return caller
 }
 
@@ -141,9 +137,7 @@ func TestTheClientReadsWhatTheServerShows(t *testing.T) {
 	caller := dial(t, w.handler)
 
 	clusters, err := caller.Clusters(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff([]apiv1.ClusterSummary{w.fleet[llm].Summary(noon)}, clusters); diff != "" {
 		t.Errorf("clusters (-served +read):\n%s", diff)
 	}
@@ -151,20 +145,14 @@ func TestTheClientReadsWhatTheServerShows(t *testing.T) {
 		t.Errorf("clusters of another namespace: %v, %v", clusters, err)
 	}
 	cluster, err := caller.Status(ctx, llm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(w.fleet[llm].Status(noon), cluster); diff != "" {
 		t.Errorf("status (-served +read):\n%s", diff)
 	}
 	text, err := caller.Snapshot(ctx, llm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var snapshot planner.Snapshot
-	if err := json.Unmarshal(text, &snapshot); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &snapshot))
 	if diff := cmp.Diff(w.fleet[llm].Snapshot, snapshot); diff != "" {
 		t.Errorf("snapshot (-served +read):\n%s", diff)
 	}
@@ -183,9 +171,7 @@ func TestTheClientSetsReadsAndClearsARequest(t *testing.T) {
 	kept, err := caller.RequestResources(ctx, llm, apiv1.RequestResources{
 		NumCPUs: 4, Bundles: []raydemand.Request{{Bundle: gpu, Count: 1}, {Bundle: gpu, Count: 1}}, BundleLabelSelectors: []apiv1.LabelSelector{zone, {}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(want, kept.Requested); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}

@@ -144,9 +144,7 @@ func TestGiveBackOverREST(t *testing.T) {
 		t.Errorf("%d %s", got.Code, got.Body)
 	}
 	reservation, err := desk.Begin(t.Context(), llm, desk.asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	view := w.fleet[llm]
 	view.Kube.GiveBack = &reservation
 	for state, nodes := range map[string][]planner.Node{

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -107,10 +106,7 @@ func TestTheExampleOfAnInvalidRequestMatchesTheServer(t *testing.T) {
 	s := loadSpec(t)
 	want := s.at(s.root, "components", "responses", "Invalid", "content", "application/problem+json", "example")
 	answer := newFixture(t).call(http.MethodPost, want["instance"].(string), `{"bundles": [{"GPU": 1}, {"GPU": -1}]}`)
-	var got object
-	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	got := readAnswer[object](t, answer)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problem (-spec +server):\n%s", diff)
 	}

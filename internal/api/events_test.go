@@ -39,9 +39,7 @@ func TestAStreamEndsIfItsReaderStopsReading(t *testing.T) {
 			_ = h.FollowCluster(w, r, busyKey, func() error { return nil })
 		})
 		connection, err := network.Dial(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer connection.Close()
 		if _, err := io.WriteString(connection, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -71,9 +69,7 @@ type event struct{ kind, data string }
 func openStream(t *testing.T, server *httptest.Server) io.Reader {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+llmPath+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Authorization", "Bearer alice")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil || response.StatusCode != http.StatusOK {

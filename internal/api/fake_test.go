@@ -115,11 +115,16 @@ func newFixture(t *testing.T, change ...func(*Config)) *fixture {
 		f(&config)
 	}
 	handler, err := NewHandler(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.handler = handler
 	return w
+}
+
+// send answers a request.
+func (w *fixture) send(request *http.Request) *httptest.ResponseRecorder {
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, request)
+	return recorder
 }
 
 // call sends a request as a local client does, with a JSON body.
@@ -129,9 +134,7 @@ func (w *fixture) call(method, path, body string) *httptest.ResponseRecorder {
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	recorder := httptest.NewRecorder()
-	w.handler.ServeHTTP(recorder, request)
-	return recorder
+	return w.send(request)
 }
 
 // fakeAccess accepts every token as the name of its caller. A nil allowed allows everything.
@@ -237,9 +240,7 @@ func serving(t *testing.T, change func(*Config)) *httptest.Server {
 	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests, Owned: noOwned{}}
 	change(&config)
 	built, err := NewServer(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = built
 	server.Start()
@@ -266,9 +267,7 @@ func behind(t *testing.T, leader string, change ...func(*Config)) (*httptest.Ser
 func ask(t *testing.T, server *httptest.Server, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Authorization", "Bearer alice")
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
@@ -280,14 +279,10 @@ func ask(t *testing.T, server *httptest.Server, method, path, body string, heade
 		}
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return response, string(text)
 }
 
@@ -485,5 +480,13 @@ func busy() View {
 			},
 			Kube: nodepool.Cluster{Freeze: true, RequestResources: []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.CPU: raydemand.One}, Count: 4}}},
 		},
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

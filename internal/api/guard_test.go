@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,9 +32,7 @@ func (w *fixture) as(token, method, path string) *httptest.ResponseRecorder {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	recorder := httptest.NewRecorder()
-	w.handler.ServeHTTP(recorder, request)
-	return recorder
+	return w.send(request)
 }
 
 // filled returns a path of the spec with values for its parameters.
@@ -286,8 +283,7 @@ func TestWebPagesOfOtherOriginsMayNotWrite(t *testing.T) {
 		for key, value := range test.header {
 			request.Header.Set(key, value)
 		}
-		recorder := httptest.NewRecorder()
-		w.handler.ServeHTTP(recorder, request)
+		recorder := w.send(request)
 		if recorder.Code != test.status {
 			t.Errorf("%s: %d, want %d", name, recorder.Code, test.status)
 		}
@@ -329,8 +325,7 @@ func TestAnswersHaveSecurityHeaders(t *testing.T) {
 		}
 	}
 	secure := httptest.NewRequest(http.MethodGet, "https://heliostat/healthz", nil)
-	recorder := httptest.NewRecorder()
-	w.handler.ServeHTTP(recorder, secure)
+	recorder := w.send(secure)
 	if recorder.Header().Get("Strict-Transport-Security") == "" {
 		t.Error("TLS without Strict-Transport-Security")
 	}
@@ -348,10 +343,7 @@ func TestUnknownAndRepeatedParametersAreRefused(t *testing.T) {
 		"?group=a100&%0a=odd": "\n",
 	} {
 		answer := w.call(http.MethodGet, llmPath+"/explain"+query, "")
-		var p apiv1.Problem
-		if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil {
-			t.Fatal(err)
-		}
+		p := readAnswer[apiv1.Problem](t, answer)
 		if answer.Code != http.StatusBadRequest || wants != "" && (len(p.Errors) != 1 || p.Errors[0].Field != wants) {
 			t.Errorf("%q: %d, %+v", query, answer.Code, p)
 		}
@@ -382,10 +374,7 @@ func TestValuesOfParametersMustMatchTheContract(t *testing.T) {
 		llmPath + "/explain?group=" + long:               {Field: "group", Value: shorten(long), Expected: "at most 253 characters"},
 	} {
 		answer := w.call(http.MethodGet, query, "")
-		var p apiv1.Problem
-		if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil {
-			t.Fatal(err)
-		}
+		p := readAnswer[apiv1.Problem](t, answer)
 		if answer.Code != http.StatusBadRequest || len(p.Errors) != 1 || p.Errors[0] != want {
 			t.Errorf("%.80s: %d, %+v, want %+v", query, answer.Code, p.Errors, want)
 		}
@@ -429,9 +418,7 @@ func wiredServer(t *testing.T, change func(*Config)) *memNetwork {
 	config := Config{Access: &fakeAccess{}, Fleet: fakeFleet{}, Requests: newFixture(t).requests, Owned: noOwned{}}
 	change(&config)
 	running, err := NewServer(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.Serve(t, running)
 	return w
 }
@@ -440,14 +427,10 @@ func wiredServer(t *testing.T, change func(*Config)) *memNetwork {
 func aliceGets(t *testing.T, through http.RoundTripper, url string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Authorization", "Bearer alice")
 	response, err := (&http.Client{Transport: through}).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { response.Body.Close() })
 	return response
 }

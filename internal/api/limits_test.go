@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -66,8 +65,7 @@ func TestCompressedBodiesAreRefused(t *testing.T) {
 		if encoding != "" {
 			request.Header.Set("Content-Encoding", encoding)
 		}
-		recorder := httptest.NewRecorder()
-		w.handler.ServeHTTP(recorder, request)
+		recorder := w.send(request)
 		if recorder.Code != want {
 			t.Errorf("%q: %d, want %d", encoding, recorder.Code, want)
 		}
@@ -81,12 +79,9 @@ func TestAWhatIfBodyHasLimits(t *testing.T) {
 		"pendingGangRequests": `{"strategy": "PACK", "bundles": [{"CPU": 1}]}`,
 	} {
 		answer := w.call(http.MethodPost, llmPath+"/plan", `{"`+field+`": [`+strings.Repeat(entry+",", 500)+entry+`]}`)
-		var problem apiv1.Problem
-		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil || answer.Code != http.StatusBadRequest {
-			t.Fatalf("%s: %d %v", field, answer.Code, err)
-		}
-		if len(problem.Errors) != 1 || problem.Errors[0].Field != field || !strings.Contains(problem.Errors[0].Expected, "not 501") {
-			t.Errorf("%s: %+v", field, problem.Errors)
+		problem := readAnswer[apiv1.Problem](t, answer)
+		if answer.Code != http.StatusBadRequest || len(problem.Errors) != 1 || problem.Errors[0].Field != field || !strings.Contains(problem.Errors[0].Expected, "not 501") {
+			t.Errorf("%s: %d %+v", field, answer.Code, problem.Errors)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -117,9 +116,7 @@ func (w *fixture) by(caller, method, path, body string, headers ...string) *http
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	recorder := httptest.NewRecorder()
-	w.handler.ServeHTTP(recorder, request)
-	return recorder
+	return w.send(request)
 }
 
 func TestTheLifeOfARequest(t *testing.T) {
@@ -223,8 +220,8 @@ func TestEachBadFieldOfARequestIsNamed(t *testing.T) {
 		`[` + strings.Repeat(`[`, 100000):                                                                        "exceeded max depth",
 	} {
 		answer := w.by("alice", "PUT", llmPath+"/request_resources/a", body)
-		var got apiv1.Problem
-		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusBadRequest || !strings.Contains(got.Detail, want) {
+		got := readAnswer[apiv1.Problem](t, answer)
+		if answer.Code != http.StatusBadRequest || !strings.Contains(got.Detail, want) {
 			t.Errorf("%.80s: %d %q, want %q", body, answer.Code, got.Detail, want)
 		}
 	}
@@ -381,9 +378,7 @@ func TestHighPrioritiesNeedTheRightToPatch(t *testing.T) {
 
 func TestTheExamplesOfTheDocumentationWork(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/rest.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	since := regexp.MustCompile(`"since":"[^"]+"`)
 	examples := regexp.MustCompile("(?s)request_resources -H [^\n]* -d '([^']*)'\n```\n```json\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if len(examples) != 2 {

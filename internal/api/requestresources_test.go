@@ -18,9 +18,7 @@ import (
 func selector(t *testing.T, key, expression string) []raydemand.Selector {
 	t.Helper()
 	s, err := raydemand.ParseSelector(map[string]string{key: expression})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return []raydemand.Selector{s}
 }
 

@@ -25,9 +25,7 @@ type spec struct {
 func loadSpec(t testing.TB) spec {
 	t.Helper()
 	s := spec{t: t}
-	if err := yaml.Unmarshal(api.Spec, &s.root); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(api.Spec, &s.root))
 	return s
 }
 

@@ -49,19 +49,13 @@ func TestAnswersMatchTheGoldenFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			if err := json.Indent(&got, w.call(http.MethodGet, path, "").Body.Bytes(), "", "  "); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Indent(&got, w.call(http.MethodGet, path, "").Body.Bytes(), "", "  "))
 			file := filepath.Join("testdata", name)
 			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, got.Bytes(), 0o644))
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
 				t.Errorf("GET %s (-want +got):\n%s", path, diff)
 			}
@@ -118,13 +112,11 @@ func TestWithoutAccessOnlyLoopbackHostsAreAnswered(t *testing.T) {
 		request := httptest.NewRequest(http.MethodGet, "/v1/rayclusters", nil)
 		request.Host = host
 		request.Header.Set("Authorization", "Bearer alice")
-		recorder := httptest.NewRecorder()
-		w.handler.ServeHTTP(recorder, request)
+		recorder := w.send(request)
 		if recorder.Code != want {
 			t.Errorf("Host %q: %d, want %d", host, recorder.Code, want)
 		}
-		recorder = httptest.NewRecorder()
-		guarded.handler.ServeHTTP(recorder, request)
+		recorder = guarded.send(request)
 		if recorder.Code != http.StatusOK {
 			t.Errorf("Host %q where callers are known: %d", host, recorder.Code)
 		}
@@ -176,9 +168,7 @@ func TestConfigWithoutAccessAllowsOnlyLoopback(t *testing.T) {
 
 func TestTheServerLimitsConnections(t *testing.T) {
 	s, err := NewServer(Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Owned: noOwned{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.WriteTimeout == 0 || s.IdleTimeout == 0 || s.MaxHeaderBytes == 0 {
 		t.Errorf("an unlimited connection: %+v", s)
 	}
@@ -233,9 +223,7 @@ func TestUnfinishedCallsAreUnavailableAtShutdown(t *testing.T) {
 				})
 				config.dialLeader = silent.Dial
 				running, err := NewServer(config)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				w := newMemNetwork()
 				w.Serve(t, running)
 
@@ -246,9 +234,7 @@ func TestUnfinishedCallsAreUnavailableAtShutdown(t *testing.T) {
 					ended <- running.Shutdown(grace)
 				})
 				request, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, c.body(t))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				request.Header.Set("Authorization", "Bearer alice")
 				request.Header.Set("Content-Type", "application/json")
 				response, err := w.Transport(t, theirs).RoundTrip(request)
@@ -275,13 +261,9 @@ func TestUnfinishedCallsAreUnavailableAtShutdown(t *testing.T) {
 func listening(t *testing.T) func() (net.Conn, error) {
 	t.Helper()
 	server, err := NewServer(Config{Fleet: fakeFleet{}, Requests: newFixture(t).requests, Owned: noOwned{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	go func() { _ = server.Serve(listener) }() // returns after Close
 	t.Cleanup(func() { server.Close() })
 	return func() (net.Conn, error) { return net.Dial("tcp", listener.Addr().String()) }
@@ -292,13 +274,9 @@ func listening(t *testing.T) func() (net.Conn, error) {
 func speak(t *testing.T, dial func() (net.Conn, error), text string, firstLine bool) string {
 	t.Helper()
 	connection, err := dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer connection.Close()
-	if err := connection.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, connection.SetDeadline(time.Now().Add(time.Minute)))
 	go func() { _, _ = io.WriteString(connection, text) }() // the server may answer and close before it has read all
 	if firstLine {
 		line, err := bufio.NewReader(connection).ReadString('\n')
@@ -358,9 +336,7 @@ func TestAShortOrHugeBodyIsAProblem(t *testing.T) {
 // The chart installs the image of its appVersion, so the program must have the same version.
 func TestTheReleaseMatchesTheChart(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/chart/Chart.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var chart struct{ AppVersion string }
 	if err := yaml.Unmarshal(text, &chart); err != nil || chart.AppVersion != Release {
 		t.Errorf("%v: the chart's appVersion is %q, the program's release %q", err, chart.AppVersion, Release)

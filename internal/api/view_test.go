@@ -31,9 +31,7 @@ func TestTheSummaryOfAPlanMatchesTheSpec(t *testing.T) {
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 4, "labelSelectors": [{"zone": "!a"}]}],
 		"pendingGangRequests": [{"id": "aa", "strategy": "PACK", "bundles": [{"GPU": 9}], "fallbackBundles": [[{"GPU": 8}]], "fallbackBundleLabelSelectors": [[{"zone": "a"}]]}],
 		"requestResources": [{"resources": {"GPU": 1}, "count": 1}]}`), "s.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	two, three := raydemand.Whole(2), raydemand.Whole(3)
 	gpus := addon.GroupNumGPUs{Mode: nodepool.SyncWhenEmpty, Code: nodepool.SyncNotEmpty, Why: "the group has pods",
 		NumGPUs: nodepool.NumGPUs{Derived: &two, Reported: &three, Mismatch: true, Sources: nodepool.NumGPUsSources{Derived: "limit nvidia.com/mig-1g.5gb"}}}
@@ -48,9 +46,7 @@ func TestTheSummaryOfAPlanMatchesTheSpec(t *testing.T) {
 	}
 	shown := view.Status(s.TakenAt.Add(time.Second))
 	text, err := json.Marshal(shown)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	loadSpec(t).mustMatch("Cluster", text)
 	const want = `"numGpus":{"declared":null,"derived":2,"mismatch":true,"ray":null,"reported":3,` +
 		`"sources":{"declared":"","derived":"limit nvidia.com/mig-1g.5gb","reported":"","ray":""},` +
@@ -136,9 +132,7 @@ func plannedView(t *testing.T) View {
 		"pendingRequests": [{"resources": {"GPU": 1}, "count": 4}],
 		"pendingGangRequests": [{"id": "3f2a", "strategy": "STRICT_SPREAD", "bundles": [{"GPU": 1}, {"GPU": 1}]}],
 		"keptResources": [{"resources": {"GPU": 1}, "count": 3}]}`), "snapshot")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return View{Decision: &addon.Decision{Cluster: llm, Mode: nodepool.Managed, At: noon, Snapshot: s, Plan: planner.Compute(s, s.Policy)}}
 }
 
@@ -156,9 +150,7 @@ func TestTheServerExplainsAsThePlannerDoes(t *testing.T) {
 		{Demand: &raydemand.Request{Bundle: raydemand.Bundle{raydemand.GPU: raydemand.One / 2}, Count: 3}},
 	} {
 		want, err := planner.Explain(s, s.Policy, question)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := caller.Explain(ctx, llm, question)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%+v: %v (-planner +server):\n%s", question, err, diff)
@@ -180,9 +172,7 @@ func TestAnExplanationFirstSaysWhyALaunchWaits(t *testing.T) {
 	w.fleet[llm] = view
 	for question, want := range map[planner.Question]bool{{Group: "gpu"}: true, {Group: "cpu"}: false, {Pod: "gpu-1"}: true} {
 		got, err := caller.Explain(t.Context(), llm, question)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if first := got.Details[0]; (first.About == "group gpu" && first.Reason == waits) != want {
 			t.Errorf("%+v: %+v comes first, want that the launch waits: %t", question, first, want)
 		}
@@ -202,9 +192,7 @@ func TestAnExplanationFirstSaysWhyThePlanIsNotApplied(t *testing.T) {
 		change(&View{Decision: &view})
 		w.fleet[llm] = View{Decision: &view}
 		got, err := caller.Explain(t.Context(), llm, planner.Question{Group: "gpu"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first := got.Details[0]
 		if explained := first.Code == raydemand.CodeNotScaled; explained != (want != "") || explained && !strings.Contains(first.Message, want) {
 			t.Errorf("%q: %+v", want, first)
@@ -225,10 +213,7 @@ func TestABadQuestionIsAProblem(t *testing.T) {
 		"?pod=" + strings.Repeat("x", 254):                                    "400 ",
 	} {
 		answer := w.call(http.MethodGet, llmPath+"/explain"+query, "")
-		var problem apiv1.Problem
-		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil {
-			t.Fatal(err)
-		}
+		problem := readAnswer[apiv1.Problem](t, answer)
 		if got := fmt.Sprint(answer.Code, " ", problem.Detail); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
@@ -242,16 +227,12 @@ func TestAWhatIfPlanWritesNothing(t *testing.T) {
 	w := plannedFixture(t)
 	caller, before := dial(t, w.handler), fmt.Sprintf("%+v", w.fleet[llm])
 	answer, err := caller.Plan(context.Background(), llm, json.RawMessage(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff([]planner.GroupDifference{{Name: "gpu", From: 2, To: 7}}, answer.Difference.Groups); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
 	s, err := snapshotfile.WhatIf(w.fleet[llm].Snapshot, []byte(`{"groups": [{"name": "gpu", "maxReplicas": 8}], "pendingRequests": [{"resources": {"CPU": 4}, "count": 1}]}`), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(planner.Compute(s, s.Policy), answer.Plan); diff != "" {
 		t.Errorf("plan (-planner +server):\n%s", diff)
 	}
@@ -268,12 +249,9 @@ func TestABadWhatIfBodyNamesTheField(t *testing.T) {
 		``:              "",
 	} {
 		answer := w.call(http.MethodPost, llmPath+"/plan", body)
-		var problem apiv1.Problem
-		if err := json.Unmarshal(answer.Body.Bytes(), &problem); err != nil || answer.Code != http.StatusBadRequest {
-			t.Fatalf("%s: %d %v", body, answer.Code, err)
-		}
-		if len(problem.Errors) != 1 || problem.Errors[0].Field != want {
-			t.Errorf("%s: %+v, want field %q", body, problem.Errors, want)
+		problem := readAnswer[apiv1.Problem](t, answer)
+		if answer.Code != http.StatusBadRequest || len(problem.Errors) != 1 || problem.Errors[0].Field != want {
+			t.Errorf("%s: %d %+v, want field %q", body, answer.Code, problem.Errors, want)
 		}
 	}
 }
@@ -324,10 +302,9 @@ func (f fakeNodes) Nodepools(context.Context) (apiv1.NodepoolsReport, error) {
 
 func TestNodepoolsAreThoseOfTheReader(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{} })
-	var report apiv1.NodepoolsReport
-	err := json.Unmarshal(w.call(http.MethodGet, "/v1/nodepools", "").Body.Bytes(), &report)
-	if err != nil || len(report.Nodes) != 1 || report.Nodes[0].Name != "n1" || report.Pools == nil || report.Notes == nil {
-		t.Errorf("%+v, %v", report, err)
+	report := readAnswer[apiv1.NodepoolsReport](t, w.call(http.MethodGet, "/v1/nodepools", ""))
+	if len(report.Nodes) != 1 || report.Nodes[0].Name != "n1" || report.Pools == nil || report.Notes == nil {
+		t.Errorf("%+v", report)
 	}
 	w = newFixture(t, func(c *Config) { c.Nodepools = fakeNodes{ErrUnavailable} })
 	if answer := w.call(http.MethodGet, "/v1/nodepools", ""); answer.Code != http.StatusServiceUnavailable {

@@ -33,9 +33,7 @@ func (s *scene) gpuNode(name string) {
 		}, Annotations: map[string]string{"example.com/owner": "ml"}},
 		Spec: corev1.NodeSpec{Unschedulable: true},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	s.Cleanup(func() {
 		if err := nodes.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 			s.Error(err)
@@ -52,18 +50,14 @@ func (s *scene) gpuNode(name string) {
 func (s *scene) agentPod(node string) string {
 	s.Helper()
 	set, err := lab.Client().AppsV1().DaemonSets(s.namespace).Get(s.Context(), agentAccount, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	template := set.Spec.Template
 	template.Spec.NodeName = node
 	pods := lab.Client().CoreV1().Pods(s.namespace)
 	pod, err := pods.Create(s.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: agentAccount + "-", Labels: template.Labels}, Spec: template.Spec,
 	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	s.Cleanup(func() {
 		if err := pods.Delete(context.Background(), pod.Name, *metav1.NewDeleteOptions(0)); err != nil {
 			s.Error(err)
@@ -77,9 +71,7 @@ func (s *scene) token(bound *authenticationv1.BoundObjectReference) string {
 	s.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
 	reply, err := lab.Client().CoreV1().ServiceAccounts(s.namespace).CreateToken(s.Context(), agentAccount, request, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return reply.Status.Token
 }
 
@@ -93,9 +85,7 @@ func (s *scene) config(token string) *rest.Config {
 func (s *scene) patcher(token string) func(node, patch string, subresources ...string) error {
 	s.Helper()
 	client, err := kubernetes.NewForConfig(s.config(token))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return func(node, patch string, subresources ...string) error {
 		_, err := client.CoreV1().Nodes().Patch(s.Context(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 		return err
@@ -107,9 +97,7 @@ func oneCard(t *testing.T, problem string) string {
 	value, err := sharing.AgentReport{Cards: []gpuinfo.Card{{
 		UUID: "GPU-1", Product: "NVIDIA A100-SXM4-40GB", Memory: new(gpuinfo.MiB(40960)), Free: new(gpuinfo.MiB(40000)), Healthy: problem == "", Problem: problem,
 	}}}.Annotation()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return value
 }
 
@@ -140,9 +128,7 @@ func deployedAgent(t *testing.T) (s *scene, token string) {
 func TestAnAgentMayAnnotateItsOwnNodeAndNothingElse(t *testing.T) {
 	s, token := deployedAgent(t)
 	node, err := kube.NewAgentNode(s.config(token), "gpu-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, step := range []struct {
 		problem string
 		written bool
@@ -152,9 +138,7 @@ func TestAnAgentMayAnnotateItsOwnNodeAndNothingElse(t *testing.T) {
 		}
 	}
 	set, err := kube.ListNodes(t.Context(), lab.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, object := range set.Nodes() {
 		read := sharing.Reader{}.Read(object)
 		if object.Name != "gpu-1" {
@@ -200,9 +184,7 @@ func (s *scene) agentRefused(token string) {
 		s.Errorf("a token without a pod: %v", err)
 	}
 	client, err := kubernetes.NewForConfig(s.config(token))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	if _, err := client.CoreV1().Nodes().List(s.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		s.Errorf("listing nodes: %v", err)
 	}

@@ -25,9 +25,7 @@ func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
 	cluster := s.read(m, "llm")
 
 	generation, err := m.Apply(t.Context(), s.targets(cluster, map[string]int{"gpu": 3}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Read at once, before the cache is up to date.
 	after, err := m.Cluster(t.Context(), s.key("llm"))
 	if err != nil || after.Generation != generation || after.Groups[1].Replicas != 3 || generation <= cluster.Generation {
@@ -38,9 +36,7 @@ func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
 
 	names := s.workers("llm", "gpu")
 	fresh, err := m.Fresh(t.Context(), s.key("llm"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := m.Apply(t.Context(), s.targets(fresh, nil, names[1])); err != nil {
 		t.Fatal(err)
 	}
@@ -139,9 +135,7 @@ func TestARayClusterIsSuspendedAndResumed(t *testing.T) {
 		t.Helper()
 		s.until(string(action)+" without a write of the operator in between", func() bool {
 			fresh, err := m.Fresh(t.Context(), s.key("llm"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			err = m.EndIdle(t.Context(), nodepool.IdleChange{Cluster: fresh.Key, UID: fresh.UID, Since: since, Action: action,
 				ResourceVersion: fresh.ResourceVersion, Generation: fresh.Generation})
 			if errors.Is(err, nodepool.ErrConflict) {
@@ -181,9 +175,7 @@ func (s *scene) childOf(job string) (name string) {
 			"spec": map[string]any{"suspend": true, "submissionMode": "InteractiveMode",
 				"shutdownAfterJobFinishes": true, "rayClusterSpec": spec},
 		}}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	name = job + "-raycluster"
 	child := rig.Cluster{Namespace: s.namespace, Name: name, InTree: true, Groups: []rig.Group{{Name: "cpu",
 		Max: 9}}}.Manifest()

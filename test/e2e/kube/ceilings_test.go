@@ -42,9 +42,7 @@ func (s *scene) addNode(name, pool string) {
 	node, err := nodes.Create(s.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.azure.com/agentpool": pool, corev1.LabelHostname: name}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	s.Cleanup(func() {
 		if err := nodes.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 			s.Error(err)
@@ -73,17 +71,13 @@ func (s *scene) allow(user, name string, rules ...rbacv1.PolicyRule) {
 	s.Helper()
 	rbac := lab.Client().RbacV1()
 	_, err := rbac.ClusterRoles().Create(s.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	_, err = rbac.ClusterRoleBindings().Create(s.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 }
 
 // TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem writes a status as the Cluster Autoscaler does. The
@@ -100,9 +94,7 @@ func TestCeilingsOfTheClusterAutoscalerBoundPoolsForWhoMayReadThem(t *testing.T)
 		},
 		Data: map[string]string{"status": "autoscalerStatus: Running\nnodeGroups:\n- name: aks-ceilings-12345678-vmss\n  health: {minSize: 0, maxSize: 3}\n"},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := status.Delete(context.Background(), "cluster-autoscaler-status", metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
@@ -145,9 +137,7 @@ func (s *scene) cards(name, gpus string) {
 	s.Helper()
 	nodes := lab.Client().CoreV1().Nodes()
 	node, err := nodes.Get(s.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	for key, value := range map[string]string{"product": "Tesla-T4", "count": gpus, "memory": "15360", "replicas": "1"} {
 		metav1.SetMetaDataLabel(&node.ObjectMeta, "nvidia.com/gpu."+key, value)
 	}
@@ -208,20 +198,14 @@ func (s *scene) launchedFromFiles(program, name string) int64 {
 	s.Helper()
 	core := lab.Client().CoreV1()
 	nodes, err := core.Nodes().List(s.Context(), metav1.ListOptions{LabelSelector: "kubernetes.azure.com/agentpool=" + s.namespace})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	pods, err := core.Pods("").List(s.Context(), metav1.ListOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	file, err := json.Marshal(map[string]any{
 		"rayCluster": s.get(name).Object, "kubeNodes": nodes, "kubePods": pods, "pools": []any{map[string]any{"name": s.namespace, "maxNodes": 1}},
 		"pendingRequests": []any{map[string]any{"resources": map[string]any{"GPU": 1}, "count": 8}},
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(s.Context(), program, "plan", "--snapshot", "-")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(file), &out, &errOut
@@ -229,9 +213,7 @@ func (s *scene) launchedFromFiles(program, name string) int64 {
 		s.Fatalf("%v: %s", err, errOut.String())
 	}
 	var plan planner.Plan
-	if err := json.Unmarshal(out.Bytes(), &plan); err != nil {
-		s.Fatal(err)
-	}
+	must(s, json.Unmarshal(out.Bytes(), &plan))
 	return launches(plan)
 }
 
@@ -240,9 +222,7 @@ func (s *scene) launchedFromFiles(program, name string) int64 {
 func TestAPodOfAnotherTeamLowersWhatIsLaunched(t *testing.T) {
 	t.Parallel()
 	program, err := rig.Build(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := stage(t, "shared")
 	stage(t, "shared-others")
 	s.addNode("shared-0", "shared")
@@ -300,7 +280,5 @@ func (s *scene) allowIn(user, name string, rules ...rbacv1.PolicyRule) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 }

@@ -35,16 +35,10 @@ func (s *scene) clinic() clinic {
 	s.Helper()
 	dir := s.TempDir()
 	program, err := rig.Build(s.Context(), dir)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	built, err := kit.Ensure(s.Context(), devcluster.Needs{Parts: []devcluster.Part{kit.Kubectl}}, os.Stderr)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := os.Symlink(built.Bin(kit.Kubectl), filepath.Join(dir, "kubectl")); err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
+	must(s, os.Symlink(built.Bin(kit.Kubectl), filepath.Join(dir, "kubectl")))
 	return clinic{s, program, dir + ":" + os.Getenv("PATH")}
 }
 
@@ -148,9 +142,7 @@ func (s *scene) viewer() string {
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: meta.Name, Namespace: s.namespace}},
 	}, metav1.CreateOptions{})
 	reply, errToken := client.CoreV1().ServiceAccounts(s.namespace).CreateToken(s.Context(), meta.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err := errors.Join(errAccount, errRole, errBinding, errToken); err != nil {
-		s.Fatal(err)
-	}
+	must(s, errors.Join(errAccount, errRole, errBinding, errToken))
 	server := lab.RESTConfig()
 	config := clientcmdapi.NewConfig()
 	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: server.Host, CertificateAuthorityData: server.CAData, CertificateAuthority: server.CAFile}
@@ -158,9 +150,7 @@ func (s *scene) viewer() string {
 	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "viewer"}
 	config.CurrentContext = "lab"
 	path := filepath.Join(s.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		s.Fatal(err)
-	}
+	must(s, clientcmd.WriteToFile(*config, path))
 	return path
 }
 

@@ -34,9 +34,7 @@ func inGit(s *scene, change func(group map[string]any)) *unstructured.Unstructur
 		Groups: []rig.Group{{Name: "gpu", Max: 9}}}.Manifest()
 	groups, _, _ := unstructured.NestedSlice(manifest.Object, "spec", "workerGroupSpecs")
 	change(groups[0].(map[string]any))
-	if err := unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"); err != nil {
-		s.Fatal(err)
-	}
+	must(s, unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"))
 	return manifest
 }
 
@@ -113,24 +111,17 @@ func (s *scene) gpu() map[string]any {
 	return groups[0].(map[string]any)
 }
 
-func (s *scene) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
 // TestTheListOfWorkerGroupsHasOneOwner observes docs/reference/facts.md#owner-of-the-worker-groups.
 func TestTheListOfWorkerGroupsHasOneOwner(t *testing.T) {
 	t.Parallel()
 	s := stage(t, "owner")
 	manifest := inGit(s, withoutReplicas)
-	s.must(s.serverSide(flux, manifest, true))
+	must(s, s.serverSide(flux, manifest, true))
 	if replicas := s.gpu()["replicas"]; replicas != int64(0) {
 		t.Errorf("replicas are %v without a value, want the default of the CRD, 0", replicas)
 	}
 	m := s.manager(kube.Options{})
-	s.must(s.grow(m, 2))
+	must(s, s.grow(m, 2))
 	if owners := s.owners(); !slices.Equal(owners, []string{nodepool.FieldManager}) {
 		t.Errorf("after a patch of replicas, %v own the worker groups, want heliostat alone", owners)
 	}
@@ -141,11 +132,11 @@ func TestTheListOfWorkerGroupsHasOneOwner(t *testing.T) {
 	s.until("two workers", func() bool { return len(s.workers("llm", "gpu")) == 2 })
 	leaving := s.workers("llm", "gpu")[:1]
 	fresh, err := m.Fresh(t.Context(), s.key("llm"))
-	s.must(err)
+	must(s, err)
 	_, err = m.Apply(t.Context(), s.targets(fresh, nil, leaving...))
-	s.must(err)
+	must(s, err)
 
-	s.must(s.serverSide(flux, manifest, true))
+	must(s, s.serverSide(flux, manifest, true))
 	if group := s.gpu(); group["replicas"] != int64(0) || group["scaleStrategy"] != nil {
 		t.Errorf("applied by force: replicas %v, scaleStrategy %v, want the default 0 and none", group["replicas"], group["scaleStrategy"])
 	}
@@ -171,12 +162,12 @@ func TestAManifestThatTakesTheLiveReplicasLeavesThemAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stage(t, "ignored-"+name)
-			s.must(apply(s, inGit(s, func(map[string]any) {})))
+			must(s, apply(s, inGit(s, func(map[string]any) {})))
 			m := s.manager(kube.Options{})
-			s.must(s.grow(m, 2))
+			must(s, s.grow(m, 2))
 			s.until("two workers", func() bool { return len(s.workers("llm", "gpu")) == 2 })
 			workers, live := s.workers("llm", "gpu"), s.gpu()
-			s.must(apply(s, inGit(s, func(group map[string]any) {
+			must(s, apply(s, inGit(s, func(group map[string]any) {
 				group["replicas"], group["maxReplicas"] = live["replicas"], int64(5)
 				if live["scaleStrategy"] != nil {
 					group["scaleStrategy"] = live["scaleStrategy"]

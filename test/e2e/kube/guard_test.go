@@ -65,9 +65,7 @@ func (s *scene) write(m *kube.Manager, pod string, change func(nodepool.Cluster,
 func (s *scene) pod(name string) *corev1.Pod {
 	s.Helper()
 	pod, err := lab.Client().CoreV1().Pods(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return pod
 }
 
@@ -260,9 +258,7 @@ func (s *scene) evict(pod string) (end func()) {
 	}
 	finalizers(`["test.heliostat.dev/hold"]`)
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod}}
-	if err := pods.EvictV1(s.Context(), eviction); err != nil {
-		s.Fatal(err)
-	}
+	must(s, pods.EvictV1(s.Context(), eviction))
 	return func() { s.Helper(); finalizers(`null`) }
 }
 
@@ -273,9 +269,7 @@ func (s *scene) takeBack(cluster nodepool.Cluster, launch int) ([]nodepool.Targe
 	view := observe.View{Cluster: cluster, Members: observe.Join(cluster, nil)}
 	names := scaledown.PodsOf(scaledown.Evicted(view, launches))
 	targets, _, err := nodepool.Targets(cluster, launches, names)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return targets, names
 }
 

@@ -58,9 +58,7 @@ type scene struct {
 func stage(t *testing.T, namespace string) *scene {
 	t.Helper()
 	_, err := lab.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &scene{T: t, namespace: namespace}
 }
 
@@ -91,9 +89,7 @@ func (s *scene) patch(name string, kind types.PatchType, patch string) {
 func (s *scene) get(name string) *unstructured.Unstructured {
 	s.Helper()
 	object, err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return object
 }
 
@@ -103,9 +99,7 @@ func (s *scene) workers(cluster, group string) []string {
 	pods, err := lab.Client().CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{
 		LabelSelector: "ray.io/cluster=" + cluster + ",ray.io/node-type=worker,ray.io/group=" + group,
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	var names []string
 	for _, pod := range pods.Items {
 		if pod.DeletionTimestamp == nil {
@@ -157,9 +151,7 @@ func (s *scene) managerAs(config *rest.Config, options kube.Options, reconcile k
 		options.Namespaces = []string{s.namespace}
 	}
 	manager, err := kube.NewManager(config, options)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	done := make(chan struct{})
@@ -204,4 +196,12 @@ func finding(cluster nodepool.Cluster, code string) bool {
 		}
 	}
 	return false
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

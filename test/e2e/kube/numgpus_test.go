@@ -45,9 +45,7 @@ func TestASyncRestartsNoPodAndReachesTheNext(t *testing.T) {
 	}}.Manifest()
 	groups, _, _ := unstructured.NestedSlice(manifest.Object, "spec", "workerGroupSpecs")
 	groups[1].(map[string]any)["resources"] = map[string]any{"CPU": "1"}
-	if err := unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"))
 	s.createAs(manifest)
 	m := s.manager(kube.Options{})
 	s.until("a worker of each group", func() bool { return len(s.read(m, "llm").Workers) == 3 })
@@ -87,9 +85,7 @@ func TestASyncRestartsNoPodAndReachesTheNext(t *testing.T) {
 	want := map[string]string{"params": "3", "field": "1", "other": ""}
 	for name := range now {
 		pod, err := lab.Client().CoreV1().Pods(s.namespace).Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if group := pod.Labels["ray.io/group"]; flagGPUs(pod) != want[group] {
 			t.Errorf("new pod %s passes %q, want %q", name, flagGPUs(pod), want[group])
 		}
@@ -100,9 +96,7 @@ func TestASyncRestartsNoPodAndReachesTheNext(t *testing.T) {
 func (s *scene) pods(cluster string) map[string]types.UID {
 	s.Helper()
 	list, err := lab.Client().CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "ray.io/cluster=" + cluster})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	uids := map[string]types.UID{}
 	for _, pod := range list.Items {
 		if pod.DeletionTimestamp == nil {
@@ -116,9 +110,7 @@ func (s *scene) pods(cluster string) map[string]types.UID {
 func (s *scene) numGPUs(cluster string) map[string]string {
 	s.Helper()
 	list, err := lab.Client().CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "ray.io/cluster=" + cluster})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	passed := map[string]string{}
 	for i := range list.Items {
 		passed[list.Items[i].Labels["ray.io/group"]] = flagGPUs(&list.Items[i])
@@ -156,9 +148,7 @@ func (s *scene) refused(m *kube.Manager, name, code string) {
 	s.Helper()
 	before, pods := s.get(name).GetGeneration(), s.pods(name)
 	cluster, err := m.Fresh(s.Context(), s.key(name))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	_, err = m.SyncNumGPUs(s.Context(), syncOf(cluster, 3, "gpu"))
 	var refusal *nodepool.SyncRefusal
 	if !errors.As(err, &refusal) || refusal.Code != code || !errors.Is(err, nodepool.ErrSyncRefused) {
@@ -208,15 +198,11 @@ func TestASyncAgainstWhoAppliesTheGroupsIsRefused(t *testing.T) {
 		t.Helper()
 		manifest := rig.Cluster{Namespace: s.namespace, Name: name, Groups: []rig.Group{{Name: "gpu", Max: 9, Devices: twoKinds}}}.Manifest()
 		text, err := json.Marshal(manifest.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		force := true
 		applied, err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Patch(t.Context(), name, types.ApplyPatchType, text,
 			metav1.PatchOptions{FieldManager: manager, Force: &force})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return applied
 	}
 	apply("gitops", "argocd-controller")

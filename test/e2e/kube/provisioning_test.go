@@ -26,11 +26,11 @@ var (
 func (s *scene) serveProvisioningRequests() {
 	s.Helper()
 	text, err := os.ReadFile("testdata/provisioningrequests.yaml")
-	s.must(err)
+	must(s, err)
 	definition := &unstructured.Unstructured{}
-	s.must(yaml.Unmarshal(text, &definition.Object))
+	must(s, yaml.Unmarshal(text, &definition.Object))
 	_, err = lab.Dynamic().Resource(definitions).Create(s.Context(), definition, metav1.CreateOptions{})
-	s.must(err)
+	must(s, err)
 	s.until("ProvisioningRequests to be served", func() bool {
 		_, err := lab.Dynamic().Resource(provisionings).List(s.Context(), metav1.ListOptions{})
 		return err == nil
@@ -42,13 +42,13 @@ func (s *scene) answer(m *kube.Manager, name, condition, message string, want no
 	s.Helper()
 	client := lab.Dynamic().Resource(provisionings).Namespace(s.namespace)
 	object, err := client.Get(s.Context(), name, metav1.GetOptions{})
-	s.must(err)
+	must(s, err)
 	old, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	added := map[string]any{"type": condition, "status": "True", "reason": "Played", "message": message,
 		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}
-	s.must(unstructured.SetNestedSlice(object.Object, append(old, added), "status", "conditions"))
+	must(s, unstructured.SetNestedSlice(object.Object, append(old, added), "status", "conditions"))
 	_, err = client.UpdateStatus(s.Context(), object, metav1.UpdateOptions{})
-	s.must(err)
+	must(s, err)
 	var seen nodepool.ProvisioningRequest
 	s.until("the condition "+condition, func() bool {
 		for _, seen = range s.read(m, "llm").Provisioning.Requests {
@@ -83,13 +83,13 @@ func TestAProvisioningRequestIsMadeConsumedAndReleased(t *testing.T) {
 		Request: nodepool.ProvisioningRequest{Name: "heliostat-1", Group: "gpu", Pods: 2},
 	}
 	for range 2 { // a process that does not see its own write tries again
-		s.must(m.Provision(t.Context(), change))
+		must(s, m.Provision(t.Context(), change))
 	}
 	s.asked(cluster)
 	s.answer(m, "heliostat-1", "Accepted", "tried", nodepool.CapacityAsked)
 	change.Request = s.answer(m, "heliostat-1", "Provisioned", "found", nodepool.CapacityProvisioned)
 	_, err := m.Apply(t.Context(), s.targets(s.read(m, "llm"), map[string]int{"gpu": 2}))
-	s.must(err)
+	must(s, err)
 	s.until("two pods", func() bool { return len(s.read(m, "llm").Workers) == 2 })
 	for _, kind := range []string{nodepool.ConsumeCapacity, nodepool.ForgetCapacity} {
 		s.mark(m, change, kind)
@@ -97,7 +97,7 @@ func TestAProvisioningRequestIsMadeConsumedAndReleased(t *testing.T) {
 	s.answer(m, "heliostat-1", "BookingExpired", "over", nodepool.CapacityLost)
 	change.Kind = nodepool.ReleaseCapacity
 	for range 2 {
-		s.must(m.Provision(t.Context(), change))
+		must(s, m.Provision(t.Context(), change))
 	}
 	s.until("the request to be gone", func() bool { return len(s.read(m, "llm").Provisioning.Requests) == 0 })
 	_, err = lab.Client().CoreV1().PodTemplates(s.namespace).Get(t.Context(), "heliostat-1", metav1.GetOptions{})
@@ -110,7 +110,7 @@ func TestAProvisioningRequestIsMadeConsumedAndReleased(t *testing.T) {
 func (s *scene) asked(cluster nodepool.Cluster) {
 	s.Helper()
 	object, err := lab.Dynamic().Resource(provisionings).Namespace(s.namespace).Get(s.Context(), "heliostat-1", metav1.GetOptions{})
-	s.must(err)
+	must(s, err)
 	class, _, _ := unstructured.NestedString(object.Object, "spec", "provisioningClassName")
 	if owner := object.GetOwnerReferences(); class != nodepool.AtomicScaleUp || len(owner) != 1 || string(owner[0].UID) != cluster.UID {
 		s.Errorf("class %s, owners %v", class, owner)
@@ -120,7 +120,7 @@ func (s *scene) asked(cluster nodepool.Cluster) {
 		s.Errorf("pod sets %v", sets)
 	}
 	template, err := lab.Client().CoreV1().PodTemplates(s.namespace).Get(s.Context(), "heliostat-1", metav1.GetOptions{})
-	s.must(err)
+	must(s, err)
 	if len(template.Template.Spec.Containers) == 0 || len(template.OwnerReferences) != 1 {
 		s.Errorf("PodTemplate %v", template)
 	}
@@ -154,9 +154,7 @@ func (s *scene) say(component, reason, message string, pod nodepool.Worker) {
 		Source:         corev1.EventSource{Component: component}, Type: corev1.EventTypeNormal, Reason: reason, Message: message,
 		FirstTimestamp: now, LastTimestamp: now,
 	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 }
 
 // TestWhatNodeAutoscalersSayOfAPodIsHeardFromTheAPIServer checks that the API server selects Events by their source.

@@ -31,9 +31,7 @@ func (s *scene) applyWith(name, spec string, options metav1.CreateOptions) error
 	s.Helper()
 	object := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequest", "metadata": {"name": %q, "namespace": %q}, "spec": %s}`, name, s.namespace, spec)
-	if err := json.Unmarshal([]byte(text), object); err != nil {
-		s.Fatal(err)
-	}
+	must(s, json.Unmarshal([]byte(text), object))
 	_, err := lab.Dynamic().Resource(rig.ResourceRequests).Namespace(s.namespace).Create(s.Context(), object, options)
 	return err
 }
@@ -41,9 +39,7 @@ func (s *scene) applyWith(name, spec string, options metav1.CreateOptions) error
 func (s *scene) request(name string) *unstructured.Unstructured {
 	s.Helper()
 	object, err := lab.Dynamic().Resource(rig.ResourceRequests).Namespace(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return object
 }
 
@@ -71,9 +67,7 @@ func TestRequestsWithOwnersOnARealAPIServer(t *testing.T) {
 	if _, _, err := owned.Put(t.Context(), gpus("a", "ann", key, 1), allowed); !errors.Is(err, nodepool.ErrNoRequests) {
 		t.Errorf("without the kind a request is kept: %v", err)
 	}
-	if err := rig.InstallCRDs(t.Context(), lab.Dynamic()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rig.InstallCRDs(t.Context(), lab.Dynamic()))
 	s.Cleanup(func() {
 		if err := rig.RemoveCRDs(context.Background(), lab.Dynamic()); err != nil {
 			s.Error(err)
@@ -85,9 +79,7 @@ func TestRequestsWithOwnersOnARealAPIServer(t *testing.T) {
 	t.Run("a request is made, read, replaced, renewed and deleted", func(t *testing.T) { lifetime(&scene{t, s.namespace}, owned) })
 	t.Run("one that kubectl made is adopted and told what becomes of it", func(t *testing.T) { adoption(&scene{t, s.namespace}, manager) })
 
-	if err := rig.RemoveCRDs(t.Context(), lab.Dynamic()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rig.RemoveCRDs(t.Context(), lab.Dynamic()))
 	s.until("word that the kind is gone", func() bool { return owned.Available(s.namespace) != nil })
 	if cluster := s.read(manager, "llm"); len(cluster.Owned) > 0 {
 		t.Errorf("requests of a kind that is gone still count: %v", cluster.Owned)
@@ -127,9 +119,7 @@ func lifetime(s *scene, owned requests.Calls) {
 		s.Fatalf("created %v, error %v", created, err)
 	}
 	read, err := owned.Get(key, "a")
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	if held := read.HeldUntil; held.After(time.Now().Add(30 * time.Second)) {
 		s.Errorf("held until %v, longer than its lease", held)
 	}
@@ -181,9 +171,7 @@ func lifetime(s *scene, owned requests.Calls) {
 
 func adoption(s *scene, manager *kube.Manager) {
 	err := s.apply("k", `{"rayCluster": "llm", "owner": "team", "leaseSeconds": 5, "bundles": [{"resources": {"GPU": 0.3, "memory": 8589934592}, "count": 2, "labelSelectors": [{"zone": "in(a,b)"}]}]}`)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	var cluster nodepool.Cluster
 	defer func() {
 		if s.Failed() {

@@ -42,9 +42,7 @@ func (s *scene) hold(holder string) {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
 		"holderIdentity": holder, "leaseDurationSeconds": 60, "renewTime": metav1.NowMicro(), "acquireTime": metav1.NowMicro(),
 	}})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	if _, err := lab.Client().CoordinationV1().Leases(s.namespace).Patch(s.Context(), "heliostat", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		s.Fatal(err)
 	}
@@ -89,9 +87,7 @@ func TestTheNextOneLeadsSoonAfterAnOrderlyEnd(t *testing.T) {
 	options := leading(s.namespace)
 	options.Namespaces, options.Logger = []string{s.namespace}, slog.New(slog.NewTextHandler(io.Discard, nil))
 	first, err := kube.NewManager(lab.RESTConfig(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -114,9 +110,7 @@ func TestTheNextOneLeadsSoonAfterAnOrderlyEnd(t *testing.T) {
 func (s *scene) holder() string {
 	s.Helper()
 	lease, err := lab.Client().CoordinationV1().Leases(s.namespace).Get(s.Context(), "heliostat", metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	if lease.Spec.HolderIdentity == nil {
 		return ""
 	}
@@ -146,9 +140,7 @@ func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
 	s.createAs(manifest)
 	config, key := s.sidecarOf("llm"), s.key("llm")
 	m, err := kube.NewManager(config, kube.Options{Single: &key, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -225,9 +217,7 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 		return err == nil && len(list.Items) == 1
 	})
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = client.CoreV1().Pods(s.namespace).Delete(t.Context(), cluster.Workers[0].Pod, metav1.DeleteOptions{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("deleting a pod: %v, want it to be forbidden", err)
@@ -239,13 +229,9 @@ func TestTheFleetLivesWithTheRightsInDeploy(t *testing.T) {
 func (s *scene) readCeilings(config *rest.Config) {
 	s.Helper()
 	typed, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	untyped, err := dynamic.NewForConfig(config)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	if _, err := typed.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(s.Context(), "cluster-autoscaler-status", metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		s.Errorf("reading the Cluster Autoscaler's status: %v", err)
 	}
@@ -263,9 +249,7 @@ func TestMissingRightsAreReportedAndStartupEndsOnASignal(t *testing.T) {
 	config := rest.CopyConfig(lab.RESTConfig())
 	config.Impersonate.UserName = "nobody"
 	m, err := kube.NewManager(config, kube.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -290,14 +274,10 @@ func TestMissingRightsAreReportedAndStartupEndsOnASignal(t *testing.T) {
 func applyFile(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, document := range strings.Split(string(text), "\n---\n") {
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(document), &object.Object))
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 		if _, err := lab.Dynamic().Resource(resource).Namespace(object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -340,9 +320,7 @@ func TestEventsStandOnTheRayCluster(t *testing.T) {
 	m.Event(cluster, true, "Capped", "a limit stands in the way")
 	s.until("the Event", func() bool {
 		list, err := lab.Client().CoreV1().Events(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Capped"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return len(list.Items) == 1 && list.Items[0].Type == corev1.EventTypeWarning && string(list.Items[0].InvolvedObject.UID) == cluster.UID
 	})
 }

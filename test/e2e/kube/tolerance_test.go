@@ -68,9 +68,7 @@ func TestRequestsSurviveInTheAnnotation(t *testing.T) {
 	before := s.read(m, "llm").Generation
 	want := []raydemand.Request{{Bundle: raydemand.Bundle{raydemand.GPU: 5000}, Count: 2}}
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	if err := m.SetResourceRequests(t.Context(), s.key("llm"), want, noon); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.SetResourceRequests(t.Context(), s.key("llm"), want, noon))
 	got, since, err := m.ResourceRequests(t.Context(), s.key("llm"))
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || !since.Equal(noon) {
 		t.Errorf("read back at once: since %v, %v (-want +got):\n%s", since, err, diff)
@@ -79,9 +77,7 @@ func TestRequestsSurviveInTheAnnotation(t *testing.T) {
 	s.until("another process to read it", func() bool {
 		return cmp.Diff(want, s.read(second, "llm").RequestResources) == ""
 	})
-	if err := m.SetResourceRequests(t.Context(), s.key("llm"), nil, time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.SetResourceRequests(t.Context(), s.key("llm"), nil, time.Time{}))
 	if cluster := s.read(m, "llm"); len(cluster.RequestResources) > 0 || cluster.Generation != before {
 		t.Errorf("after clearing: %v, generation %d, was %d", cluster.RequestResources, cluster.Generation, before)
 	}
@@ -104,8 +100,6 @@ func TestCyclesFollowEvents(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		return cycles.Load() == quiet
 	})
-	if err := lab.Client().CoreV1().Pods(s.namespace).Delete(t.Context(), s.workers("llm", "gpu")[0], metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lab.Client().CoreV1().Pods(s.namespace).Delete(t.Context(), s.workers("llm", "gpu")[0], metav1.DeleteOptions{}))
 	s.until("a cycle for the deleted pod", func() bool { return cycles.Load() > quiet })
 }

@@ -74,9 +74,7 @@ func TestABoundPodTakesWhatTheSchedulerCounts(t *testing.T) {
 				t.Errorf("takes %s, %t; want %s", got, takes, test.want)
 			}
 			stripped, err := StripPod(pod)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if again, _ := Bound(stripped.(*corev1.Pod)); !cmp.Equal(again, bound) {
 				t.Errorf("a stripped pod:\n%s", cmp.Diff(bound, again))
 			}
@@ -114,9 +112,7 @@ spec:
 		},
 	}
 	stripped, err := StripPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, object := range map[string]*corev1.Pod{"whole": pod, "stripped": stripped.(*corev1.Pod)} {
 		bound, _ := Bound(object)
 		if diff := cmp.Diff(want, bound.Neighbors); diff != "" {
@@ -161,13 +157,9 @@ func TestAPodThatTakesNothingOrIsNoWorkerIsRecognized(t *testing.T) {
 func fixtureNode(t *testing.T, name string, labels, annotations map[string]string) (sharing.NodeObject, landing.Node) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/nodes/" + name + ".yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	node := &corev1.Node{}
-	if err := yaml.Unmarshal(raw, node); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(raw, node))
 	for into, more := range map[*map[string]string]map[string]string{&node.Labels: labels, &node.Annotations: annotations} {
 		if *into == nil {
 			*into = map[string]string{}
@@ -271,13 +263,9 @@ func firstUUID(node sharing.NodeObject) string {
 
 func TestNodepoolsShowsAsFreeWhatThePlannerCounts(t *testing.T) {
 	raw, err := os.ReadFile("testdata/nodes/eks-karpenter-p4d.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	node := &corev1.Node{}
-	if err := yaml.Unmarshal(raw, node); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(raw, node))
 	pod := podText(t, "metadata: {name: p}\nspec: {nodeName: "+node.Name+", initContainers: [{name: s, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}, {name: i, resources: {limits: {nvidia.com/gpu: 3}}}], containers: [{name: a, resources: {limits: {nvidia.com/gpu: 2}}}]}")
 	set := &NodeSet{nodes: []sharing.NodeObject{ForGPUs(node)}}
 	set.addPod(pod)

@@ -69,9 +69,7 @@ status:
 func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
 	t.Helper()
 	cluster, _, err := DecodeManifest(sharing.Reader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cluster
 }
 
@@ -507,9 +505,7 @@ func TestARayClusterOfTheCacheSaysTheSame(t *testing.T) {
 		whole := &unstructured.Unstructured{Object: f.Cluster}
 		want := Join(DecodeObject(whole), nil)
 		object, err := StripRayCluster(whole.DeepCopy())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		kept := object.(*unstructured.Unstructured)
 		if _, maps := kept.Object["spec"].(map[string]any); maps {
 			t.Error("the spec is kept as maps")
@@ -527,9 +523,7 @@ func TestARayClusterOfTheCacheSaysTheSame(t *testing.T) {
 func objectOf(t *testing.T, manifest string) map[string]any {
 	t.Helper()
 	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(manifest), &object))
 	return object
 }
 
@@ -660,9 +654,7 @@ func TestRequestsInTheAnnotationMayRequireSlices(t *testing.T) {
 		t.Errorf("problems: %q", problems)
 	}
 	annotations, err := EncodeRequests(want, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again, problems := decodeRequests(annotations[ResourceRequestsAnnotation].(string))
 	if diff := cmp.Diff(want, again); diff != "" || len(problems) > 0 {
 		t.Errorf("what was written is read again as another: %s (%v)", diff, problems)

@@ -165,9 +165,7 @@ func TestANetworkPolicyClosesTheGCSUnlessARuleOfTheHeadNamesItsPort(t *testing.T
 		`{"head": {"ingressRules": [{"ports": [{"port": 10001}]}]}}`:                             fmt.Sprintf(deny, "DenyAll", "6379"),
 	} {
 		var fields any
-		if err := json.Unmarshal([]byte(policy), &fields); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(policy), &fields))
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"networkPolicy": fields}}}
 		if got := Cluster(sharing.Reader{}, object, nil).Head.ClosedBy; got != want {
 			t.Errorf("%s: %q, want %q", policy, got, want)
@@ -194,9 +192,7 @@ func TestIdleTerminationIsReportedWhereRaysAutoscalerDoesNotScale(t *testing.T) 
 		{name: "our sidecar", spec: `{"enableInTreeAutoscaling": true, "idleTerminationOptions": {}}`, head: ours, want: []string{"spec.idleTerminationOptions"}},
 	} {
 		var spec map[string]any
-		if err := json.Unmarshal([]byte(test.spec), &spec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(test.spec), &spec))
 		var pods []*Pod
 		if test.head != nil {
 			pods = kept(test.head)
@@ -258,5 +254,13 @@ func TestTheHeadsPriorityStandsForItsRayCluster(t *testing.T) {
 	head.Spec.Priority = &value
 	if got := Join(Decoded{}, kept(head)).Head.Priority; got != value {
 		t.Errorf("priority %d, want %d", got, value)
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -29,13 +29,9 @@ import (
 func readNode(t *testing.T, name string) *corev1.Node {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata/nodes", name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var node corev1.Node
-	if err := yaml.Unmarshal(raw, &node); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(raw, &node))
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return &node
@@ -85,9 +81,7 @@ func TestAStrippedNodeSaysTheSameInLess(t *testing.T) {
 	whole.Status.Images = []corev1.ContainerImage{{Names: []string{"rayproject/ray"}}}
 	whole.Annotations, whole.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	object, err := Strip(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stripped, ok := object.(*corev1.Node)
 	if !ok {
 		t.Fatalf("a node became %T", object)
@@ -141,9 +135,7 @@ func nodeFixtures(t *testing.T) map[string]string {
 	found := map[string]string{}
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		found[strings.TrimSuffix(filepath.Base(path), ".yaml")] = string(raw)
 	}
 	return found
@@ -164,9 +156,7 @@ func truthOf(t *testing.T, fixture string) truth {
 		text.WriteString(rest)
 	}
 	var expect truth
-	if err := yaml.Unmarshal([]byte(text.String()), &expect); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text.String()), &expect))
 	return expect
 }
 
@@ -277,9 +267,7 @@ func (e truth) checkProblem(t *testing.T, got sharing.GPUs) {
 func TestWhatIsReadOfRecordedNodesStays(t *testing.T) {
 	const golden = "testdata/nodes.txt"
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(readings(t), "\n")); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", golden, diff)
 	}
@@ -291,9 +279,7 @@ func readings(t *testing.T) string {
 	fixtures := nodeFixtures(t)
 	for _, name := range slices.Sorted(maps.Keys(fixtures)) {
 		objects, err := nodesOf(strings.NewReader(fixtures[name]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		gpus := sharing.Reader{}.Read(objects[0])
 		fmt.Fprintf(&lines, "%s: %s %s, cards %s, units %v, MiB %v, %s, problems %v\n",
 			name, gpus.Kind, text(gpus.Product), number(gpus.Cards), gpus.Units, gpus.MemoryMiB, gpus.Isolation, gpus.Problems)
@@ -316,9 +302,7 @@ func FuzzNodesAreReadOrRefused(f *testing.F) {
 	}
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(string(raw))
 	}
 	f.Fuzz(func(t *testing.T, manifest string) {
@@ -425,9 +409,7 @@ func TestWhatANodeSaysAboutItsEndSurvivesTheCache(t *testing.T) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 		c.change(node)
 		stripped, err := Strip(node)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(c.want, Departure(stripped.(*corev1.Node), at.Add(-time.Minute))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -470,9 +452,7 @@ status: {nodeName: node-1, conditions: [{type: Ready, status: "True", reason: Re
 		"one that nobody deletes": {func(o map[string]any) { unstructured.RemoveNestedField(o, "metadata", "deletionTimestamp") }, func(departure.Notice) *departure.Notice { return nil }},
 	} {
 		var object map[string]any
-		if err := yaml.Unmarshal([]byte(claim), &object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(claim), &object))
 		c.change(object)
 		node, notice := ClaimDeparture(&unstructured.Unstructured{Object: object})
 		if diff := cmp.Diff(c.want(deleted), notice); diff != "" {

@@ -149,9 +149,7 @@ status: {allocation: {devices: {results: [{request: gpu, driver: gpu.nvidia.com,
 func TestDevicesOfResourceSlicesAreTakenByClaims(t *testing.T) {
 	read := func(manifest string) []sharing.DRADevice {
 		var set NodeSet
-		if err := set.Read(strings.NewReader(manifest)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Read(strings.NewReader(manifest)))
 		return set.Nodes()[0].Devices
 	}
 	yes, no := true, false
@@ -250,9 +248,7 @@ func TestAMDsDevicesAreCardsOrPartitionsOfThem(t *testing.T) {
 		"two partitions of one card": {[]string{"TYPE", "amdgpu-partition", "PARENT", "parentPciAddr", "SECOND", "0003:00:00.0"}, "1 unknown unknown []"},
 	} {
 		var set NodeSet
-		if err := set.Read(strings.NewReader(strings.NewReplacer(test.words...).Replace(amdSlice))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Read(strings.NewReader(strings.NewReplacer(test.words...).Replace(amdSlice))))
 		read := sharing.Reader{}.Read(set.Nodes()[0])
 		if got := fmt.Sprintln(*read.Cards, read.Kind, read.Isolation, read.Problems); strings.TrimSpace(got) != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
@@ -303,9 +299,7 @@ func TestAnObjectThatIsListedTwiceCountsOnce(t *testing.T) {
 		{"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": "a", "containers": [{"resources": {"requests": {"nvidia.com/gpu": "2"}}}]}}]}`
 	var set NodeSet
 	for range 2 {
-		if err := set.Read(strings.NewReader(list)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Read(strings.NewReader(list)))
 	}
 	nodes := set.Nodes()
 	if len(nodes) != 3 || len(nodes[0].Pods) != 1 {

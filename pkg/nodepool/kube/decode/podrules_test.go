@@ -179,9 +179,7 @@ spec:
 		if !strings.HasPrefix(item, "type: ") {
 			item = "type: Container, " + item
 		}
-		if err := yaml.Unmarshal([]byte("limits: [{"+item+"}]"), &limits.Spec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte("limits: [{"+item+"}]"), &limits.Spec))
 		ranges = append(ranges, limits)
 	}
 	d := DecodeObject(object)

@@ -243,13 +243,9 @@ func eachFixture(t *testing.T, test func(t *testing.T, f fixture)) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
 			raw, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var f fixture
-			if err := yaml.Unmarshal(raw, &f); err != nil {
-				t.Fatal(err)
-			}
+			must(t, yaml.Unmarshal(raw, &f))
 			test(t, f)
 		})
 	}
@@ -433,13 +429,9 @@ type shapeCase struct {
 func readShape(t *testing.T, name string) shapeCase {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/group-shape/" + name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var c shapeCase
-	if err := json.Unmarshal(raw, &c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &c))
 	return c
 }
 
@@ -485,15 +477,11 @@ func TestAGroupWithoutCPUIsAFindingOfThatGroup(t *testing.T) {
 
 func TestTheTypeOfATPUSliceFollowsFromItsNodeSelectors(t *testing.T) {
 	raw, err := os.ReadFile("testdata/group-shape/shape-tpu-type-from-selectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var c struct {
 		TPUTypes []struct{ Accelerator, Topology, Type string }
 	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &c))
 	if len(c.TPUTypes) == 0 {
 		t.Fatal("the case has no types")
 	}
@@ -587,9 +575,7 @@ func TestTheSourcesOfRaysOwnLabelsAreReadFromTheTemplate(t *testing.T) {
 			cluster, _, err := DecodeManifest(sharing.Reader{}, []byte(`
 metadata: {namespace: ml, name: llm}
 spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 5, `+c.group+`}]}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := cluster.Groups[0]
 			if diff := cmp.Diff(c.sources, got.LabelSources); diff != "" {
 				t.Errorf("sources (-want +got):\n%s", diff)
