@@ -30,14 +30,12 @@ func TestAWorkerWhoseNodeIsDeletedIsLostAtOnce(t *testing.T) {
 			t.Error("a node that is there is gone")
 		}
 		client.stream.Delete(kubeNode("a", "1", corev1.ConditionTrue))
-		time.Sleep(nodesPause)
-		synctest.Wait()
+		elapse(nodesPause)
 		if !gone("a") {
 			t.Error("a node that was deleted is there")
 		}
 		client.stream.Add(kubeNode("a", "1", corev1.ConditionTrue))
-		time.Sleep(2 * nodesPause)
-		synctest.Wait()
+		elapse(2 * nodesPause)
 		if gone("a") {
 			t.Error("a node that came back is gone")
 		}
@@ -77,15 +75,13 @@ func TestWhileNodesCannotBeReadNoneIsMissing(t *testing.T) {
 		}
 		client.failing.Store(true)
 		client.stream.Stop()
-		time.Sleep(10 * missingNodeGrace)
-		synctest.Wait()
+		elapse(10 * missingNodeGrace)
 		if newNodeGone(n) {
 			t.Error("a node is gone, but no node can be read")
 		}
 		client.stream = watch.NewFakeWithChanSize(100, false)
 		client.failing.Store(false)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		elapse(time.Minute)
 		client.stream.Modify(kubeNode("a", "2", corev1.ConditionTrue))
 		synctest.Wait()
 		if newNodeGone(n) {
@@ -133,9 +129,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 			}
 			o.nodes.view.Store(viewOf(nil))
 			cluster, _, err := decode.DecodeManifest(sharing.Reader{}, []byte(oneGPUGroup))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			cluster.Workers = []nodepool.Worker{{
 				Pod: "gpu-0", UID: "uid-1", Group: "gpu", CreatedAt: time.Unix(1_700_000_000, 0), Unschedulable: "no node",
 			}}

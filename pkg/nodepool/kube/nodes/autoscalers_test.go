@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"testing"
@@ -127,14 +126,8 @@ func TestAPromiseOfANodeHasItsTime(t *testing.T) {
 }
 
 func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := &fakeEvents{selectors: make(chan string, 100), stream: watch.NewBroadcaster(100, watch.WaitIfChannelFull)}
-		client.forbidden.Store(true)
-		ctx, cancel := context.WithCancel(t.Context())
-		p := newAutoscalerEvents(func(string) eventClient { return client }, nil, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
-		ended := make(chan error)
-		go func() { ended <- p.Start(ctx) }()
-		synctest.Wait()
+	client := forbiddenEvents()
+	besideEvents(t, nil, map[string]*fakeEvents{"": client}, func(p *autoscalerEvents) {
 		var cluster nodepool.Cluster
 		p.AddTo(&cluster)
 		if cluster.ProvisionersSeen || len(cluster.Findings) != 1 || cluster.Findings[0].Code != EventsForbidden {
@@ -142,42 +135,28 @@ func TestEventsAreFollowedForgottenAndReadAgainOnceTheyAreAllowed(t *testing.T) 
 		}
 		client.list = []corev1.Event{*said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", "max node group size reached")}
 		client.forbidden.Store(false)
-		time.Sleep(2 * reflector.ForbiddenPause)
-		synctest.Wait()
+		elapse(2 * reflector.ForbiddenPause)
 		refused, _, seen := heardOf(p)
 		if refused != "max node group size reached" || !seen {
 			t.Errorf("once they are allowed: refused %q, seen %v", refused, seen)
 		}
-		if err := client.stream.Action(watch.Added, said(time.Second, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "up")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.stream.Action(watch.Added, said(time.Second, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "up")))
 		synctest.Wait()
 		if _, promised, _ := heardOf(p); !promised {
 			t.Error("an Event that was added is not heard")
 		}
 		for _, event := range []*corev1.Event{said(time.Second, landing.FromClusterAutoscaler, "TriggeredScaleUp", "Pod", "w", "up"), &client.list[0]} {
-			if err := client.stream.Action(watch.Deleted, event); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.stream.Action(watch.Deleted, event))
 		}
 		synctest.Wait()
 		if kept := keptEvents(p); kept != 0 {
 			t.Errorf("%d Events are kept although all have expired", kept)
 		}
-		got := map[string]bool{}
-		for len(client.selectors) > 0 {
-			got[<-client.selectors] = true
-		}
 		if diff := cmp.Diff(map[string]bool{
 			"source=cluster-autoscaler": true, "source=karpenter": true, "source=karpenter-events": true,
 			"source=eks-auto-mode/compute": true, "source=goatscaler": true,
-		}, got); diff != "" {
+		}, client.selected()); diff != "" {
 			t.Errorf("field selectors: %s", diff)
-		}
-		cancel()
-		client.stream.Shutdown()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -217,16 +196,8 @@ func besideEvents(t *testing.T, namespaces []string, clients map[string]*fakeEve
 			client.selectors, client.stream = make(chan string, 100), watch.NewBroadcaster(100, watch.WaitIfChannelFull)
 			defer client.stream.Shutdown()
 		}
-		ctx, cancel := context.WithCancel(t.Context())
 		p := newAutoscalerEvents(func(namespace string) eventClient { return clients[namespace] }, namespaces, nil, slog.New(slog.DiscardHandler))
-		ended := make(chan error)
-		go func() { ended <- p.Start(ctx) }()
-		synctest.Wait()
-		test(p)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		beside(t, func() { test(p) }, p.Start)
 	})
 }
 
@@ -253,8 +224,7 @@ func TestANamespaceWhoseEventsAreForbiddenSilencesNoOther(t *testing.T) {
 		}
 		ml.forbidden.Store(true)
 		ml.stream.Shutdown() // what was read is read again, and may not be
-		time.Sleep(2 * reflector.ForbiddenPause)
-		synctest.Wait()
+		elapse(2 * reflector.ForbiddenPause)
 		if refused, _, seen := heardOf(p); refused != "" || seen {
 			t.Errorf("after the right was withdrawn: refused %q, seen %v", refused, seen)
 		}
@@ -278,12 +248,8 @@ func TestWhatFailsOfANodeClaimIsHeardInTheNamespaceDefault(t *testing.T) {
 		if kept := keptEvents(p); kept != 2 {
 			t.Errorf("kept %d Events, want the pod's and the claim's alone", kept)
 		}
-		got := map[string]bool{}
-		for len(clients["default"].selectors) > 0 {
-			got[<-clients["default"].selectors] = true
-		}
 		want := map[string]bool{"source=karpenter,involvedObject.kind=NodeClaim": true, "source=karpenter-events,involvedObject.kind=NodeClaim": true, "source=eks-auto-mode/compute,involvedObject.kind=NodeClaim": true}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, clients["default"].selected()); diff != "" {
 			t.Errorf("field selectors in default: %s", diff)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,8 +61,7 @@ func TestASignOfABadGPUMustLast(t *testing.T) {
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
 		show := func(node *corev1.Node) {
 			client.stream.Modify(node)
-			time.Sleep(2 * nodesPause)
-			synctest.Wait()
+			elapse(2 * nodesPause)
 		}
 		for range 5 { // it comes and goes
 			show(withCondition("a", "XIDErrors"))
@@ -118,8 +116,7 @@ func TestASignThatComesAndGoesSlowlyDrainsOnce(t *testing.T) {
 	besideNodes(t, client, func(t *testing.T, n *nodes, _ *atomic.Int32) {
 		show := func(kind string, during time.Duration) {
 			client.stream.Modify(withCondition("a", kind))
-			time.Sleep(during)
-			synctest.Wait()
+			elapse(during)
 		}
 		show("XIDErrors", 5*time.Minute)
 		show("", time.Minute)
@@ -161,8 +158,7 @@ func TestAWorkerOnTheHealthyCardsOfANodeStays(t *testing.T) {
 				node := withBadCard("a")
 				node.Labels = map[string]string{"dgxc.nvidia.com/nvsentinel-state": c.label}
 				client.stream.Add(node)
-				time.Sleep(2 * nodesPause)
-				synctest.Wait()
+				elapse(2 * nodesPause)
 				got := badGPUOf(n, c.requests, nodepool.Worker{GPUs: c.gpus})
 				switch {
 				case c.stays == "-":

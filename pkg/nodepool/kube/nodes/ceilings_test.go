@@ -81,8 +81,7 @@ var turn sync.Mutex
 func pass(d time.Duration) {
 	turn.Unlock()
 	defer turn.Lock()
-	time.Sleep(d)
-	synctest.Wait()
+	elapse(d)
 }
 
 // fakeStatus is a Cluster Autoscaler that lets it run with a maximum of one node group. It writes whenever it is asked,
@@ -134,7 +133,6 @@ func (f *fakeNodePools) List(context.Context, metav1.ListOptions) (*unstructured
 // besideCeilings runs test beside the reading of ceilings, in synctest's time. reported is what each change reported.
 func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, test func(t *testing.T, c *ceilingWatch, reported *[]string)) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
 		var reported []string
 		last := ""
 		c := newCeilingWatch(status, nodePools, slog.New(slog.DiscardHandler), func(all []landing.Ceiling, _ time.Time) {
@@ -144,16 +142,11 @@ func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, 
 				reported, last = append(reported, now), now
 			}
 		})
-		ended := make(chan error)
-		go func() { ended <- c.Start(ctx) }()
-		synctest.Wait()
-		turn.Lock()
-		test(t, c, &reported)
-		turn.Unlock()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		beside(t, func() {
+			turn.Lock()
+			defer turn.Unlock()
+			test(t, c, &reported)
+		}, c.Start)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -68,8 +67,7 @@ func TestAGroupIsOutOfStockWhenItsNodeClaimFails(t *testing.T) {
 				cluster.Groups[0].PoolPods = []landing.PoolPods{{Pool: "g1", Provisioned: true}}
 				look := func() string {
 					cluster.Groups[0].OutOfStock = ""
-					time.Sleep(placingPause)
-					synctest.Wait()
+					elapse(placingPause)
 					watched.addTo(&cluster, c.events)
 					watched.addFailures(&cluster, time.Now().Add(time.Millisecond-c.poolsRead))
 					return cluster.Groups[0].OutOfStock

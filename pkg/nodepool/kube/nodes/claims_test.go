@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -43,7 +42,7 @@ func (f *fakeClaims) Watch(_ context.Context, options metav1.ListOptions) (watch
 	case err != nil:
 		return nil, *err
 	case options.SendInitialEvents != nil:
-		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+		return nil, errNoStreams
 	}
 	return f.stream, nil
 }
@@ -94,17 +93,9 @@ func waitingCluster(name string, waiting int, nodes ...string) nodepool.Cluster 
 // besideClaims runs test beside the reading of NodeClaims, in synctest's time.
 func besideClaims(t *testing.T, client *fakeClaims, served *bool, test func(t *testing.T, c *claimWatch)) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
 		client.stream = watch.NewFakeWithChanSize(100, false)
 		c := newClaimWatch(client, func(context.Context) *bool { return served }, slog.New(slog.NewTextHandler(io.Discard, nil)))
-		ended := make(chan error)
-		go func() { ended <- c.Start(ctx) }()
-		synctest.Wait()
-		test(t, c)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		beside(t, func() { test(t, c) }, c.Start)
 	})
 }
 
@@ -143,8 +134,7 @@ func TestTheStagesOfNodeClaimsAreFollowed(t *testing.T) {
 				each.(map[string]any)["lastTransitionTime"] = since.UTC().Format(time.RFC3339)
 			}
 			client.stream.Modify(asked(step.claim))
-			time.Sleep(placingPause)
-			synctest.Wait()
+			elapse(placingPause)
 			got := comingOf(c, waitingCluster("llm", 1), quiet).Places
 			if len(got) != 1 || got[0].Progress != step.want.Progress || got[0].Lacks != step.want.Lacks || got[0].Pods != 1 {
 				t.Errorf("places %+v, want one of %+v since %v", got, step.want, begun)
@@ -200,9 +190,7 @@ func TestRayClustersShareTheRoomOfNodeClaims(t *testing.T) {
 
 func TestARegisteredNodeHasNoRoomForWhatIsBoundToIt(t *testing.T) {
 	registered := nodeClaimOf("a", "Launched", "Registered")
-	if err := unstructured.SetNestedField(registered.Object, "node-a", "status", "nodeName"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unstructured.SetNestedField(registered.Object, "node-a", "status", "nodeName"))
 	besideClaims(t, &fakeClaims{list: []unstructured.Unstructured{*registered}}, new(true), func(t *testing.T, c *claimWatch) {
 		if got := comingOf(c, waitingCluster("llm", 1), quiet); got.Launched != 1 {
 			t.Errorf("%d pods have a node coming that has registered, want 1", got.Launched)
@@ -236,11 +224,7 @@ func TestWhatIsKnownOfNodeClaims(t *testing.T) {
 		"absent": {absent, new(false), nodepool.NoNodeClaims},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := &fakeClaims{}
-			if c.err != nil {
-				client.err.Store(&c.err)
-			}
-			besideClaims(t, client, c.served, func(t *testing.T, w *claimWatch) {
+			besideClaims(t, failing(c.err), c.served, func(t *testing.T, w *claimWatch) {
 				cluster := waitingCluster("llm", 1)
 				w.addTo(&cluster, quiet)
 				if cluster.NodeClaims != c.want {

@@ -56,8 +56,7 @@ func TestASignOfTheNodeShowsWithTheWorkerBeforeThereIsANewView(t *testing.T) {
 			t.Errorf("after the sign is taken back: %+v", got)
 		}
 		client.stream.Delete(kubeNode("a", "1", corev1.ConditionTrue))
-		time.Sleep(2 * nodesPause)
-		synctest.Wait()
+		elapse(2 * nodesPause)
 		if got := goingOf(n, claims, nil); got == nil || got.Sign != departure.NodeGone || !got.Certain {
 			t.Errorf("a worker without a Node: %+v", got)
 		}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -26,10 +24,12 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// failing is an API server that responds with this error.
-func failing(err error) *fakeClaims {
-	f := &fakeClaims{}
-	f.err.Store(&err)
+// failing is an API server with a list that responds with this error, if it is not nil.
+func failing(err error, list ...unstructured.Unstructured) *fakeClaims {
+	f := &fakeClaims{list: list}
+	if err != nil {
+		f.err.Store(&err)
+	}
 	return f
 }
 
@@ -66,8 +66,7 @@ func TestNodesHaveLessFreeByTheirDevicesInClaims(t *testing.T) {
 	besideDevices(t, "0", pods, slices, claims, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		used := func(what, want string) {
 			t.Helper()
-			time.Sleep(2 * nodesPause)
-			synctest.Wait()
+			elapse(2 * nodesPause)
 			var got []string
 			for _, node := range n.view.Load().nodes {
 				got = append(got, fmt.Sprint(node.Name, " ", node.Use.Requests["nvidia.com/gpu"]))
@@ -122,14 +121,7 @@ func TestForbiddenClaimsAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pods := &fakePods{}
 			pods.forbidden.Store(!test.pods)
-			slices := &fakeClaims{list: []unstructured.Unstructured{sliceOn("a")}}
-			claims := &fakeClaims{list: []unstructured.Unstructured{claimOn("c", "a", "gpu-0")}}
-			if test.slices != nil {
-				slices.err.Store(&test.slices)
-			}
-			if test.claims != nil {
-				claims.err.Store(&test.claims)
-			}
+			slices, claims := failing(test.slices, sliceOn("a")), failing(test.claims, claimOn("c", "a", "gpu-0"))
 			besideDevices(t, "8", pods, slices, claims, func(t *testing.T, n *nodes, _ *atomic.Int32) {
 				codes := func() (found string) {
 					cluster := group(test.resource)
@@ -147,8 +139,7 @@ func TestForbiddenClaimsAreReported(t *testing.T) {
 				slices.err.Store(nil)
 				claims.err.Store(nil)
 				pods.forbidden.Store(false)
-				time.Sleep(2 * reflector.ForbiddenPause)
-				synctest.Wait()
+				elapse(2 * reflector.ForbiddenPause)
 				if n.view.Load().nodes[0].Use == nil {
 					t.Error("what pods use is unknown after the rights were granted")
 				}
@@ -186,9 +177,7 @@ devices: [` + fmt.Sprintf(instance, 0) + ", " + fmt.Sprintf(instance, 1) + `]}}`
 				n.use.devices.devices.ClearSlices()
 				for _, object := range change.objects {
 					var typed resourcev1.ResourceSlice
-					if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed); err != nil {
-						t.Fatal(err)
-					}
+					must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed))
 					n.use.devices.devices.PutSlice(&typed)
 				}
 				return true
@@ -202,9 +191,7 @@ devices: [` + fmt.Sprintf(instance, 0) + ", " + fmt.Sprintf(instance, 1) + `]}}`
 
 func TestADeclaredShapeIsTriedForWhatAClassSupplies(t *testing.T) {
 	config, err := decode.ReadPools(strings.NewReader("complete: true\npools: [{name: gpu, maxNodes: 3, shape: {allocatable: {cpu: 8}}}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, forbidden := range map[string]bool{"nodes are known": false, "nodes are forbidden": true} {
 		n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 		n.configure(sharing.Reader{}, config)

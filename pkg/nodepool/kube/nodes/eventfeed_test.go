@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -37,9 +35,18 @@ func (f *fakeEvents) Watch(_ context.Context, options metav1.ListOptions) (watch
 		return nil, errForbidden
 	}
 	if options.SendInitialEvents != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+		return nil, errNoStreams
 	}
 	return f.stream.Watch()
+}
+
+// selected returns the field selectors of all lists so far.
+func (f *fakeEvents) selected() map[string]bool {
+	all := map[string]bool{}
+	for len(f.selectors) > 0 {
+		all[<-f.selectors] = true
+	}
+	return all
 }
 
 // TestEventsAreBounded: those beyond the bound do not count, and there is room again when others expire.

@@ -58,7 +58,7 @@ func (f *fakeNodes) Watch(_ context.Context, options metav1.ListOptions) (watch.
 	case f.failing.Load():
 		return nil, apierrors.NewServiceUnavailable("overloaded")
 	case options.SendInitialEvents != nil:
-		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+		return nil, errNoStreams
 	}
 	return f.stream, nil
 }
@@ -76,21 +76,37 @@ func kubeNode(name, gpus string, ready corev1.ConditionStatus) *corev1.Node {
 // after it: in synctest's time, which starts anew with each test, that may be for ever.
 func init() { utilruntime.ErrorHandlers = nil }
 
-// besideNodes runs test beside the reading of nodes, in synctest's time. changes counts the calls of changed.
-func besideNodes(t *testing.T, client *fakeNodes, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		client.stream = watch.NewFakeWithChanSize(100, false)
-		var changes atomic.Int32
-		n := newNodes(client, slog.New(slog.NewTextHandler(io.Discard, nil)), func() { changes.Add(1) })
-		ended := make(chan error)
-		go func() { ended <- n.Start(ctx) }()
-		synctest.Wait()
-		test(t, n, &changes)
-		cancel()
+// beside runs test while all of start run, in a bubble of synctest, and ends them.
+func beside(t *testing.T, test func(), start ...func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, len(start))
+	for _, each := range start {
+		go func() { ended <- each(ctx) }()
+	}
+	synctest.Wait()
+	test()
+	cancel()
+	for range start {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// elapse lets so much of synctest's time pass, and waits until what happens then is done.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// besideNodes runs test beside the reading of nodes, in synctest's time. changes counts the calls of changed.
+func besideNodes(t *testing.T, client *fakeNodes, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
+	synctest.Test(t, func(t *testing.T) {
+		client.stream = watch.NewFakeWithChanSize(100, false)
+		var changes atomic.Int32
+		n := newNodes(client, slog.New(slog.NewTextHandler(io.Discard, nil)), func() { changes.Add(1) })
+		beside(t, func() { test(t, n, &changes) }, n.Start)
 	})
 }
 
@@ -253,9 +269,7 @@ func TestANodeIsTheSameWhileOnlyItsProcessesChange(t *testing.T) {
 		node := kubeNode("a", "1", corev1.ConditionTrue)
 		node.Annotations = map[string]string{sharing.AgentAnnotation: `{"cards":[{"index":0,"memoryMiB":15360,"freeMiB":` + free + `,"healthy":` + healthy + `}]}`}
 		stripped, err := decode.Strip(node)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return decode.ForPodFit(sharing.Reader{}, stripped.(*corev1.Node))
 	}
 	if before := report("15000", "true"); !before.Equal(report("20", "true")) || before.Equal(report("15000", "false")) || before.GPUs == nil || len(before.GPUs.PerCard) != 1 {
@@ -297,8 +311,7 @@ func TestNodesWhoseCardsAreNotKnownAreReported(t *testing.T) {
 				changed := cardNode("a", "8")
 				test.change(changed)
 				n.update(changed)
-				time.Sleep(nodesPause)
-				synctest.Wait()
+				elapse(nodesPause)
 				group := func(name string) nodepool.WorkerGroup {
 					return nodepool.WorkerGroup{Name: name, Max: 1, Pod: landing.PodShape{Requests: landing.Quantities{test.resource: raydemand.One}}}
 				}
@@ -315,5 +328,13 @@ func TestNodesWhoseCardsAreNotKnownAreReported(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -96,7 +96,6 @@ func besidePods(t *testing.T, pods *fakePods, test func(t *testing.T, n *nodes, 
 // announce so many GPUs.
 func besideDevices(t *testing.T, gpus string, pods *fakePods, slices, claims *fakeClaims, test func(t *testing.T, n *nodes, changes *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
 		client := &fakeNodes{stream: watch.NewFakeWithChanSize(100, false)}
 		for _, name := range []string{"a", "b"} {
 			client.list = append(client.list, *cardNode(name, gpus))
@@ -111,19 +110,11 @@ selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com'"}}]}}`)
 		classes := &fakeClaims{list: []unstructured.Unstructured{class}, stream: watch.NewFakeWithChanSize(100, false)}
 		templates := &fakeClaims{stream: watch.NewFakeWithChanSize(100, false)}
 		n.readUse(pods, newNodeDevices(map[string]untypedClient{sliceKind: slices, claimKind: claims, classKind: classes, templateKind: templates}, func(context.Context) *bool { return &yes }, n.log, n.touchDevices))
-		ended := make(chan error, 3)
-		go func() { ended <- n.Start(ctx) }()
-		go func() { ended <- n.use.pods.Start(ctx) }()
-		go func() { ended <- n.use.devices.Start(ctx) }()
-		n.awaitUse(ctx)
-		synctest.Wait() // the first view is available before changed is called
-		test(t, n, &changes)
-		cancel()
-		for range 3 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
+		beside(t, func() {
+			n.awaitUse(t.Context())
+			synctest.Wait() // the first view is available before changed is called
+			test(t, n, &changes)
+		}, n.Start, n.use.pods.Start, n.use.devices.Start)
 	})
 }
 
@@ -150,8 +141,7 @@ func TestPodsOfAllNamespacesTakeTheirPartOfNodes(t *testing.T) {
 	besidePods(t, pods, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		check := func(what, want string) {
 			t.Helper()
-			time.Sleep(nodesPause)
-			synctest.Wait()
+			elapse(nodesPause)
 			if got := usedGPUs(n.view.Load()); got != want {
 				t.Errorf("%s: %s, want %s", what, got, want)
 			}
@@ -191,8 +181,7 @@ func TestPodsThatOnlyReportTheirStatusChangeNothing(t *testing.T) {
 			t.Error("a new view without a change")
 		}
 		pods.stream.Modify(kubePod("p", "a", "1")) // resized
-		time.Sleep(nodesPause)
-		synctest.Wait()
+		elapse(nodesPause)
 		after := n.view.Load()
 		if got := usedGPUs(after); !strings.HasPrefix(got, "a 1 of 1 pods") || after.facts != before.facts {
 			t.Errorf("%s, facts %d; want 1 GPU and the facts of %d", got, after.facts, before.facts)
@@ -268,8 +257,7 @@ func TestAWorkerIsBoundWhenItTakesItsPartOfTheNode(t *testing.T) {
 			t.Errorf("%d bound, want the one that takes its part", got)
 		}
 		pods.stream.Add(worker("w-2"))
-		time.Sleep(nodesPause)
-		synctest.Wait()
+		elapse(nodesPause)
 		if got := bound(n); got != 2 {
 			t.Errorf("%d bound, want 2", got)
 		}
@@ -288,8 +276,7 @@ func TestAChangedNodeCountsItsPodsAgain(t *testing.T) {
 	besidePods(t, pods, func(t *testing.T, n *nodes, changes *atomic.Int32) {
 		before := changes.Load()
 		n.update(cardNode("a", "4"))
-		time.Sleep(nodesPause)
-		synctest.Wait()
+		elapse(nodesPause)
 		if got := usedGPUs(n.view.Load()); got != "a 3 of 1 pods, 1 cards free; b 0 of 0 pods, 8 cards free" || changes.Load() != before+1 {
 			t.Errorf("used %s, %d changes", got, changes.Load()-before)
 		}
@@ -328,9 +315,7 @@ func TestPodsOfOneTemplateShareWhatTheyTake(t *testing.T) {
 		pod.Name = name
 		pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu)
 		seen, err := p.seen(pod)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return seen.(*seenPod).bound
 	}
 	first, second, larger, back := kept("gpu-abcde", "4"), kept("gpu-fghij", "4"), kept("gpu-klmno", "5"), kept("gpu-pqrst", "5")
