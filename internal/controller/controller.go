@@ -35,8 +35,8 @@ type Controller struct {
 	dial   addon.Dialer
 	config Config
 
-	// cycles limits the cycles that events start, and those before their turn. So the RayClusters of a large fleet do not
-	// connect to their heads all at once.
+	// cycles limits the cycles that events start, and those before their turn. So the RayClusters of a large fleet do
+	// not connect to their heads all at once.
 	cycles   *rate.Limiter
 	promises promises
 	// writes limits what features write beside RayClusters, such as guards, for all RayClusters together.

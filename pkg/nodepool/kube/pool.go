@@ -29,8 +29,9 @@ const (
 	lastBackOff  = time.Minute
 )
 
-// pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine costs a few
-// kilobytes; with a bounded number of them a few unreachable heads would block the rest.
+// pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine that waits
+// costs a few kilobytes; with a bounded number of them a few unreachable heads would block the rest. Cycles run in
+// runners, because a goroutine keeps the stack of its last cycle, up to 64 KB.
 type pool struct {
 	reconcile Reconcile
 	// exists is called after a cycle; the worker of a RayCluster that is gone ends when no cycle is due.
@@ -46,7 +47,12 @@ type pool struct {
 	closed   bool
 	early    map[nodepool.ClusterKey]bool
 	triggers map[nodepool.ClusterKey]*trigger
+	// idle are runners without a cycle, the last one used at the end.
+	idle []chan func()
 }
+
+// mostIdle is how many runners wait for cycles at most. As many cycles at once are rare.
+const mostIdle = 256
 
 // newPool returns a pool that runs no cycle before Run. exists is called after each cycle.
 func newPool(exists func(nodepool.ClusterKey) bool, log *slog.Logger) *pool {
@@ -70,6 +76,48 @@ func (p *pool) Run(ctx context.Context, reconcile Reconcile) {
 	p.closed = true
 	p.mu.Unlock()
 	p.wg.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, runner := range p.idle {
+		close(runner)
+	}
+	p.idle = nil
+}
+
+// run calls do in a runner, and returns when it has ended.
+func (p *pool) run(do func()) {
+	done := make(chan struct{})
+	var runner chan func()
+	p.mu.Lock()
+	if last := len(p.idle) - 1; last >= 0 {
+		runner, p.idle = p.idle[last], p.idle[:last]
+	}
+	p.mu.Unlock()
+	if runner == nil {
+		runner = make(chan func())
+		go p.runner(runner)
+	}
+	runner <- func() {
+		defer close(done)
+		do()
+	}
+	<-done
+}
+
+// runner calls what it gets, one after another, until that is closed, or enough others wait.
+func (p *pool) runner(calls chan func()) {
+	for do := range calls {
+		do()
+		p.mu.Lock()
+		enough := p.closed || len(p.idle) == mostIdle
+		if !enough {
+			p.idle = append(p.idle, calls)
+		}
+		p.mu.Unlock()
+		if enough {
+			return
+		}
+	}
 }
 
 // trigger starts the cycles of one worker. The pool's mu guards all fields but the channel.
@@ -162,7 +210,9 @@ func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
 				return
 			}
 		}
-		next, died := p.cycle(ctx, key, t, quiet)
+		var next time.Duration
+		var died bool
+		p.run(func() { next, died = p.cycle(ctx, key, t, quiet) })
 		turn.leave()
 		pause := minPause
 		if died {
