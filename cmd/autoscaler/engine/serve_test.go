@@ -167,9 +167,9 @@ func TestTheRuntimeMayTakeMoreThanWhatLivesAndLessThanTheContainerHas(t *testing
 		{20 << 20, 10 << 20, math.MaxInt64, calmMemory},
 		{20 << 20, 10 << 20, 100 << 20, 94371840}, // 90 MiB
 		{100 << 20, 0, math.MaxInt64, 200 << 20},
-		{400 << 20, 0, math.MaxInt64, 592 << 20},
-		{400 << 20, 100 << 20, math.MaxInt64, 692 << 20},
-		{1000 << 20, 0, math.MaxInt64, 1400 << 20},
+		{400 << 20, 0, math.MaxInt64, 640 << 20},
+		{400 << 20, 100 << 20, math.MaxInt64, 740 << 20},
+		{1000 << 20, 0, math.MaxInt64, 1600 << 20},
 		{400 << 20, 100 << 20, 500 << 20, 450 << 20},
 	} {
 		if got := runtimeMemory(c.live, c.beside, c.container); got != c.want {
