@@ -30,9 +30,7 @@ var generated = regexp.MustCompile(`(?s)<!-- (\w+): generated -->\n(.*?)<!-- end
 func TestTheReferenceOfCommandsIsWhatTheySay(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	page, err := os.ReadFile(commandsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	parts := map[string]string{"commands": tableOfCommands(), "flags": flagsOfServe()}
 	got := generated.ReplaceAllStringFunc(string(page), func(part string) string {
 		name := generated.FindStringSubmatch(part)[1]
@@ -149,9 +147,7 @@ func TestPagesUseExistingCommandsAndFlags(t *testing.T) {
 	}
 	check := func(path string) {
 		page, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		checkText(path, string(page))
 	}
 	for _, c := range documented() {
@@ -166,9 +162,7 @@ func TestPagesUseExistingCommandsAndFlags(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if found < 40 {
 		t.Errorf("only %d calls were found", found)
 	}

@@ -116,15 +116,11 @@ func TestTheProbesOfTheDeploymentAskWhereItAnswersThem(t *testing.T) {
 func deployed[T any](t *testing.T, file, kind string) T {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var object T
 	for _, document := range strings.Split(string(text), "\n---\n") {
 		var head metav1.TypeMeta
-		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(document), &head))
 		if head.Kind != kind {
 			continue
 		}

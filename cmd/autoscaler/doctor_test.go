@@ -66,9 +66,7 @@ func TestDoctorKnowsResourcesAndPoolLabelsThatItIsTold(t *testing.T) {
 func TestDoctorCountsDeclaredPools(t *testing.T) {
 	pools := filepath.Join(t.TempDir(), "pools.yaml")
 	shape := `pools: [{name: a100, maxNodes: 2, shape: {allocatable: {cpu: "96", memory: 900Gi, pods: "110", nvidia.com/gpu: "16"}, labels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}}}]`
-	if err := os.WriteFile(pools, []byte(shape), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(pools, []byte(shape), 0o600))
 	for _, c := range []struct {
 		flags []string
 		found bool
@@ -115,9 +113,7 @@ func TestDoctorRefusesBadInputWithTwo(t *testing.T) {
 // A pipeline must not take a manifest for good because doctor did not recognize it.
 func TestDoctorSaysWhatItDidNotExamine(t *testing.T) {
 	manifest, err := os.ReadFile(well("gpu-limit-differs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	good := string(manifest)
 	const others = "\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Service, metadata: {name: a}}\n" +
 		"---\n{apiVersion: v1, kind: Service, metadata: {name: b}}\n"
@@ -205,13 +201,9 @@ RayCluster/ml/llm
 func TestDoctorExaminesTheFilesBesideAnOddOne(t *testing.T) {
 	reports := filepath.Join(doctorDir, "reports/ray")
 	broken := filepath.Join(t.TempDir(), "broken.yaml")
-	if err := os.WriteFile(broken, []byte("a: ["), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(broken, []byte("a: ["), 0o600))
 	variables := filepath.Join(t.TempDir(), "variables.yaml")
-	if err := os.WriteFile(variables, []byte("kind: RayCluster\nspec: {claimName: ${CLAIM}}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(variables, []byte("kind: RayCluster\nspec: {claimName: ${CLAIM}}"), 0o600))
 	for name, c := range map[string]struct {
 		odd  string
 		exit int
@@ -265,9 +257,7 @@ func TestDoctorSaysThatANamespaceHasNoRayCluster(t *testing.T) {
 	}
 	var text strings.Builder
 	report := printer.Doctor{Examined: doctor.Input{Objects: []doctor.Object{{Kind: "Node"}}}, Note: "No RayClusters found."}
-	if err := printer.Write(&text, "table", report, printer.WriteDoctor); err != nil {
-		t.Fatal(err)
-	}
+	must(t, printer.Write(&text, "table", report, printer.WriteDoctor))
 	if got := text.String(); got != "Nothing found. Looked at 1 Node. No RayClusters found.\n" {
 		t.Errorf("the table says %q", got)
 	}

@@ -24,9 +24,7 @@ import (
 func server(t *testing.T, manifest string) *fake.FakeDynamicClient {
 	t.Helper()
 	read, _, err := decode.ReadObjects(strings.NewReader(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kinds := map[schema.GroupVersionResource]string{}
 	for _, kind := range doctor.Kinds {
 		for _, resource := range resourcesOf(kind) {
@@ -126,9 +124,7 @@ func TestLiveListsWithinTheScopeAndWritesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := server(t, llm)
 			input, err := listObjects(context.Background(), client, c.scope, sharing.Reader{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(c.want, names(input)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -157,9 +153,7 @@ func TestLiveReportsMissingRightsAndExaminesTheRest(t *testing.T) {
 		return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: "autoscaling.x-k8s.io", Resource: "capacitybuffers"}, "")
 	})
 	input, err := listObjects(context.Background(), client, doctorScope{Namespace: "ml"}, sharing.Reader{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(input.Forbidden) != 1 || input.Forbidden[0].Resource != "nodes" {
 		t.Errorf("forbidden: %+v", input.Forbidden)
 	}

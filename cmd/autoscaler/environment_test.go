@@ -17,9 +17,7 @@ import (
 func settled(t *testing.T, args ...string) (*pflag.FlagSet, error) {
 	t.Helper()
 	c := engine.Serve()
-	if err := c.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.ParseFlags(args))
 	return c.Flags(), c.PreRunE(c, nil)
 }
 
@@ -29,9 +27,7 @@ func TestFlagsOfEveryTypeGoBeforeTheEnvironment(t *testing.T) {
 		t.Setenv("HELIOSTAT_"+variable, value)
 	}
 	flags, err := settled(t, "--log-level=warn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range map[string]string{"resource": "[example.com/a=whole,example.com/b=mps]", "insecure-no-auth": "true", "drain-deadline": "1m30s",
 		"namespaces": "[research]", "log-level": "warn", "lease-name": "heliostat", "kube-api-qps": "12.5"} {
 		if got := flags.Lookup(name).Value.String(); got != want {

@@ -26,13 +26,9 @@ func TestNothingIsFoundInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s", example, code, out, errOut)
 		}
 		text, err := os.ReadFile(example)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		manifest, err := yaml.YAMLToJSON(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// status also shows the findings that need only the manifest.
 		_, out, _ = command(t, `{"rayCluster": `+string(manifest)+`}`, "autoscaler", "plan", "--snapshot", "-")
 		var plan planner.Plan
@@ -46,18 +42,14 @@ func TestNothingIsFoundInTheExamplesOnTheNodesOfTheDevCluster(t *testing.T) {
 func devClusterNodes(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../test/devcluster/nodes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var specs []struct {
 		Name     string            `json:"name"`
 		Labels   map[string]string `json:"labels"`
 		Taints   []any             `json:"taints"`
 		Capacity map[string]string `json:"capacity"`
 	}
-	if err := yaml.Unmarshal(text, &specs); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &specs))
 	var items []any
 	for _, s := range specs {
 		capacity := map[string]string{"pods": "110"}
@@ -72,8 +64,6 @@ func devClusterNodes(t *testing.T) string {
 		})
 	}
 	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(list)
 }

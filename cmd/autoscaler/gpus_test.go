@@ -94,17 +94,13 @@ errors-uncorrected: card 0: 3 memory errors since the last reset that ECC could 
 // value is null.
 func TestGPUsWritesJSONWithAllKeys(t *testing.T) {
 	out, err := gpus(t, twoCards(), "-o", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var report struct {
 		Driver   string
 		Cards    []map[string]any
 		Findings []map[string]any
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(out), &report))
 	for _, key := range []string{"index", "uuid", "product", "memoryMiB", "usedMiB", "freeMiB", "mig", "uncorrectedErrors", "remappedRows", "retiredPages", "healthy", "problem"} {
 		if _, set := report.Cards[0][key]; !set {
 			t.Errorf("a card has no %s", key)

@@ -35,9 +35,7 @@ func TestCommandsOfTheHowtoPagesPrintWhatThePagesShow(t *testing.T) {
 	for _, page := range pages {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			path, err := filepath.Abs(page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			runHowto(t, path)
 		})
 	}
@@ -45,9 +43,7 @@ func TestCommandsOfTheHowtoPagesPrintWhatThePagesShow(t *testing.T) {
 
 func runHowto(t *testing.T, path string) {
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Chdir(t.TempDir())
 	commands := 0
 	got := howtoBlock.ReplaceAllStringFunc(string(text), func(block string) string {
@@ -76,9 +72,7 @@ func runHowto(t *testing.T, path string) {
 		t.Error("the page runs nothing")
 	}
 	if *updateHowto {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	if diff := gocmp.Diff(string(text), got); diff != "" {
@@ -90,9 +84,7 @@ func writeHowtoFile(t *testing.T, name, kind, text string) {
 	if kind == "json" && !json.Valid([]byte(text)) {
 		t.Errorf("the block of %s is not JSON", name)
 	}
-	if err := os.WriteFile(filepath.Base(name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Base(name), []byte(text), 0o644))
 }
 
 func runHowtoLine(t *testing.T, line string) string {
@@ -110,9 +102,7 @@ func runHowtoLine(t *testing.T, line string) string {
 
 func TestTheExampleOfAPlanFromARayClusterIsWhatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/plan.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, example, found := strings.Cut(string(page), "```json\n")
 	snapshot, rest, closed := strings.Cut(example, "```\n```text\n")
 	want, _, ended := strings.Cut(rest, "```\n")

@@ -155,9 +155,7 @@ func TestTheTextOfAPlanReadsInOrderAndFitsThePage(t *testing.T) {
 	inputs := []string{`{"groups": [{"name": "` + strings.Repeat("long-", 60) + `", "resources": {"` + strings.Repeat("r", 300) + `": 1}}]}`}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		inputs = append(inputs, string(raw))
 	}
 	for _, input := range inputs {
@@ -314,29 +312,21 @@ func TestAProgramThatReadsAPipeWithoutEndIsEndedByASignal(t *testing.T) {
 	}
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	program := exec.Command(self, "-test.run=^"+t.Name()+"$")
 	program.Env = append(os.Environ(), asProgram+"=yes")
 	pipe, err := program.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var said bytes.Buffer
 	program.Stderr = &said
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, program.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- program.Wait() }()
 	// This is more than a pipe's buffer. After the write returns, the program has started to read.
 	if _, err := pipe.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if err := program.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, program.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-ended:
 		if code := program.ProcessState.ExitCode(); code != cli.ExitFailed || !strings.Contains(said.String(), "shutdown exceeded 9s; forcing exit") {
@@ -469,5 +459,13 @@ func TestAMinimumThatIsNotReachedIsUnmet(t *testing.T) {
 	_, unmet, _ := strings.Cut(out, "Unmet\n")
 	if want := "  minimum of group b: 2 of 2 missing\n"; unmet != want {
 		t.Errorf("got %q, want %q in\n%s", unmet, want, out)
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -209,9 +209,7 @@ func TestCostsAreShownInEachForm(t *testing.T) {
 
 func TestAnErrorInTheFileOfPricesNamesItsField(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "prices.yaml")
-	if err := os.WriteFile(file, []byte("instanceTypes: {p4d.24xlarge: -2}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("instanceTypes: {p4d.24xlarge: -2}\n"), 0o600))
 	code, _, errs := command(t, "", "autoscaler", "serve", "--prices", file)
 	if want := "reading prices from " + file + ": instanceTypes[\"p4d.24xlarge\"]: -2: want a number from 0 to 1000000000"; code != cli.ExitBadInput || !strings.Contains(errs, want) {
 		t.Errorf("%d: %s, want %q", code, errs, want)
@@ -220,9 +218,7 @@ func TestAnErrorInTheFileOfPricesNamesItsField(t *testing.T) {
 
 func TestTheExampleOfPricesIsRead(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/costs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")
 	example, _, found := strings.Cut(rest, "```")
 	file := filepath.Join(t.TempDir(), "prices.yaml")

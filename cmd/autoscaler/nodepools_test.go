@@ -36,9 +36,7 @@ func TestNodepoolsWritesEveryRecordedNodeWithAllKeys(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, errOut)
 		}
 		var of pools
-		if err := json.Unmarshal([]byte(out), &of); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(out), &of))
 		report.Nodes, report.Pools = append(report.Nodes, of.Nodes...), append(report.Pools, of.Pools...)
 	}
 	if len(report.Nodes) != 49 || len(report.Pools) != 6 {
@@ -227,9 +225,7 @@ pools:
 
 func TestNodepoolsShowsWhatIsFreeOnEachCardAndHowFarPoolsMayGrow(t *testing.T) {
 	pools := filepath.Join(t.TempDir(), "pools.yaml")
-	if err := os.WriteFile(pools, []byte(poolsManifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(pools, []byte(poolsManifest), 0o600))
 	code, out, errOut := command(t, freeManifest, "autoscaler", "nodepools", "-o", "wide", "-f", "-", "--pools", pools)
 	want := `NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS MIB PER UNIT FREE PER CARD
 gpu-0 shared gpu-mem - 4 limit aliyun.com/gpu-mem 51/60 aliyun.com/gpu-mem=1024 15360MiB,6144MiB,15360MiB,15360MiB
@@ -309,9 +305,7 @@ func TestNodepoolsNamesWhatIsWrongInTheDescriptionOfPools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pools := filepath.Join(t.TempDir(), "pools.yaml")
-			if err := os.WriteFile(pools, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(pools, []byte(c.text), 0o600))
 			code, out, errOut := command(t, "", "autoscaler", "nodepools", "-f", "-", "--pools", pools)
 			if code != cli.ExitBadInput || out != "" || !strings.Contains(errOut, c.want) {
 				t.Errorf("exit %d with output %q: %s\nwant %s", code, out, errOut, c.want)

@@ -65,9 +65,7 @@ func caseFiles(t *testing.T) []string {
 func readCase(t *testing.T, file string) planCase {
 	t.Helper()
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var c planCase
 	if err := json.Unmarshal(raw, &c); err != nil {
 		t.Fatalf("reading case %s: %v", file, err)

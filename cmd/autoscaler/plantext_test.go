@@ -71,9 +71,7 @@ func TestWhatIsNotServedOfARequestNamesItsIDAndOwner(t *testing.T) {
 	}
 	r := newRemote(t)
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.view.Snapshot, r.view.Plan = s, planner.Compute(s, s.Policy)
 	if _, got, _ := command(t, "", "autoscaler", "status", "ml/llm"); !strings.Contains(got, want) {
 		t.Errorf("of a live cluster: want in it %q, got %s", want, got)

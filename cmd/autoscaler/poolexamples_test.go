@@ -88,9 +88,7 @@ func desiredOfPool(t *testing.T, text string, spec landing.Spec) (desired, want 
 		}
 	}
 	var example object
-	if err := yaml.Unmarshal([]byte(text), &example); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text), &example))
 	worker := object{"name": "ray", "image": "rayproject/ray:2.60.0", "resources": object{"limits": limits}}
 	cluster := object{"kind": "RayCluster", "metadata": object{"name": "c", "namespace": "n"}, "spec": object{
 		"headGroupSpec": object{"template": object{"spec": object{"containers": []any{object{"name": "ray"}}}}},
@@ -100,9 +98,7 @@ func desiredOfPool(t *testing.T, text string, spec landing.Spec) (desired, want 
 	}}
 	snapshot, err := json.Marshal(object{"rayCluster": cluster, "kubeNodes": []any{}, "pools": example["pools"],
 		"pendingRequests": []any{object{"resources": object{"GPU": 1}, "count": demandedGPUs}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plan := struct{ Groups []struct{ Desired int64 } }{}
 	_, out, errOut := command(t, string(snapshot), "autoscaler", "plan", "--snapshot", "-")
 	if err := json.Unmarshal([]byte(out), &plan); err != nil || len(plan.Groups) != 1 {

@@ -51,9 +51,7 @@ type remote struct {
 func newRemote(t *testing.T) *remote {
 	t.Helper()
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(explainable), "snapshot")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Name, s.TakenAt = "ml/llm", time.Now()
 	one := raydemand.One
 	r := &remote{hub: api.NewHub(), owned: map[string]nodepool.OwnedRequest{}, view: api.View{
@@ -73,9 +71,7 @@ func newRemote(t *testing.T) *remote {
 		},
 	}}
 	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Clusters: r, GiveBacks: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		r.mu.Lock()
 		r.seen = request.Header.Clone()
@@ -211,9 +207,7 @@ func TestJSONAndYAMLHoldWhatTheAPISays(t *testing.T) {
 			t.Fatalf("%v: exit %d and %d %s: %s", argv, code, yamlCode, errOut, asJSON)
 		}
 		converted, err := yaml.YAMLToJSON([]byte(asYAML))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(steady(t, []byte(asJSON)), steady(t, converted)); diff != "" {
 			t.Errorf("%v (-json +yaml):\n%s", argv, diff)
 		}
@@ -226,9 +220,7 @@ func TestJSONAndYAMLHoldWhatTheAPISays(t *testing.T) {
 // steady decodes a document without the values that differ between two calls.
 func steady(t *testing.T, text []byte) (value any) {
 	t.Helper()
-	if err := json.Unmarshal(text, &value); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &value))
 	drop := func(v any) {
 		if object, ok := v.(map[string]any); ok {
 			delete(object, "dataAgeSeconds")
@@ -261,9 +253,7 @@ func TestACommandExplainsALiveClusterAsItsSnapshot(t *testing.T) {
 func TestCapacityIsRequestedShownAndCleared(t *testing.T) {
 	newRemote(t)
 	body := filepath.Join(t.TempDir(), "body.yaml")
-	if err := os.WriteFile(body, []byte("bundles:\n- {GPU: 1}\n- {CPU: 3}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(body, []byte("bundles:\n- {GPU: 1}\n- {CPU: 3}\n"), 0o600))
 	for _, c := range []struct {
 		argv []string
 		want string

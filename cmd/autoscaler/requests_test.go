@@ -174,9 +174,7 @@ func TestWhoWaitsForARequestRenewsItsLeaseMeanwhile(t *testing.T) {
 func silentServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener.Addr().String()
 }
@@ -185,9 +183,7 @@ func silentServer(t *testing.T) string {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.83.7.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }
@@ -216,9 +212,7 @@ func TestServeWaitsForAnAPIServerAndAnswersProbesMeanwhile(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			response, err = http.Get("http://" + url)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode != want.status || !strings.Contains(string(body), want.says) {

@@ -40,13 +40,9 @@ func TestEveryCaseOfSlicesIsPlannedAsExpected(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var c struct{ Expect sliceExpectation }
-			if err := json.Unmarshal(raw, &c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(raw, &c))
 			c.Expect.check(t, planFile(t, file))
 		})
 	}

@@ -144,18 +144,12 @@ func TestATokenIsSentToTheServerItself(t *testing.T) {
 func certificateOf(t *testing.T) (certificate, key string) {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
 	signed, err := x509.CreateCertificate(nil, template, template, public, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return fileOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))),
 		fileOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})))
 }
@@ -189,9 +183,7 @@ func newProxy(t *testing.T) (kubeconfig string, r *remote) {
 func fileOf(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

@@ -22,9 +22,7 @@ type pair struct{ cert, key []byte }
 func (i *issuer) pair(t *testing.T) pair {
 	t.Helper()
 	key, err := x509.MarshalPKCS8PrivateKey(i.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pair{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.certificate.Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})}
 }
 
@@ -36,9 +34,7 @@ func newPair(t *testing.T, name string) pair {
 
 func put(t *testing.T, path string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, text, 0o600))
 }
 
 func filesIn(t *testing.T) certificateFiles {
@@ -52,9 +48,7 @@ func TestARenewedCertificateIsShownWithoutARestart(t *testing.T) {
 	put(t, files.Key, first.key)
 	put(t, files.ClientCA, first.cert)
 	store, err := loadCertificates(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	go store.Run(t.Context())
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
@@ -74,9 +68,7 @@ func TestARenewedCertificateIsShownWithoutARestart(t *testing.T) {
 				return &tls.Certificate{}, nil
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer connection.Close()
 		state := connection.ConnectionState()
 		if state.NegotiatedProtocol != "h2" {
@@ -109,9 +101,7 @@ func TestARenewedCertificateIsShownWithoutARestart(t *testing.T) {
 	put(t, files.ClientCA, third.cert)
 	until("with a new authority of clients", "second third")
 	put(t, files.ClientCA, []byte("nothing"))
-	if err := os.Remove(files.Cert); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(files.Cert))
 	time.Sleep(100 * time.Millisecond)
 	until("with files that are gone or invalid", "second third")
 }
@@ -156,9 +146,7 @@ func replica(t *testing.T, shown pair, authorities []byte) *certificates {
 		put(t, files.ca(), authorities)
 	}
 	store, err := loadCertificates(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return store
 }
 
@@ -181,9 +169,7 @@ func TestAReplicaCallsOnlyWhoHasItsOwnCertificateOrARenewalOfIt(t *testing.T) {
 		"a certificate that names itself its issuer": {newPair(t, service), home.pair(t).cert, "shows a different certificate"},
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		leader := &http.Server{TLSConfig: replica(t, test.other, home.pair(t).cert).TLS(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 		go func() { _ = leader.ServeTLS(listener, "", "") }() // ends by Close
 		transport := &http.Transport{TLSClientConfig: replica(t, own, test.authorities).Peers(), ForceAttemptHTTP2: true}
@@ -204,9 +190,7 @@ func TestAuthoritiesThatComeLaterCount(t *testing.T) {
 	home := newIssuer(t, "home")
 	store := replica(t, home.signed(t, service, time.Hour), nil)
 	other, err := tls.X509KeyPair(replica(t, home.signed(t, service, time.Hour), nil).serving.CurrentCertKeyContent())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	renewed := []*x509.Certificate{other.Leaf}
 	if err := store.verifyPeer(renewed); err == nil {
 		t.Fatal("taken without an authority")
@@ -218,5 +202,13 @@ func TestAuthoritiesThatComeLaterCount(t *testing.T) {
 	put(t, store.files.ca(), []byte("nothing"))
 	if err := store.verifyPeer(renewed); err == nil || !strings.Contains(err.Error(), "the file has no certificate") {
 		t.Errorf("a file without a certificate: %v", err)
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

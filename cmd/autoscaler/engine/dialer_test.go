@@ -38,16 +38,12 @@ func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) 
 	defer certified.Close()
 	shown := certified.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(shown.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: shown.Certificate[0]})
 	dir := t.TempDir()
 	write := func(name string, text []byte) string {
 		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, text, 0o600))
 		return file
 	}
 	files := map[string]string{
@@ -78,18 +74,14 @@ func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) 
 			}
 			ray := &rayHead{token: "secret"}
 			stop, err := ray.start(server)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(stop)
 			for name, value := range test.env {
 				t.Setenv(name, value)
 			}
 			o := options{kube: kube.Options{Single: &nodepool.ClusterKey{Namespace: "ml", Name: "llm"}}, loop: controller.Config{GCSTimeout: 10 * time.Second}}
 			client, err := o.dialer(nil)(t.Context(), nodepool.Cluster{Head: headAt(t, ray.addr), Auth: test.auth})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() { _ = client.Close() }()
 			if _, err := client.State(t.Context()); err != nil {
 				t.Error(err)
@@ -101,18 +93,14 @@ func TestTheSidecarTakesTokenAndCertificatesFromItsOwnEnvironment(t *testing.T) 
 // What the operator's network policy closes is the reason in status, which shows the error of the reading.
 func TestASilentHeadBehindANetworkPolicyIsToldWithThePolicy(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = silent.Close() }()
 	at := headAt(t, silent.Addr().String())
 	at.Ready, at.ClosedBy = true, "spec.networkPolicy (DenyAll) closes it"
 	for single, want := range map[*nodepool.ClusterKey]bool{nil: true, {Namespace: "ml", Name: "llm"}: false} {
 		o := options{kube: kube.Options{Single: single}, loop: controller.Config{GCSTimeout: 100 * time.Millisecond}}
 		client, err := o.dialer(nil)(t.Context(), nodepool.Cluster{Head: at})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = client.State(t.Context())
 		_ = client.Close()
 		told := controller.HeadSummary(err, at)
@@ -125,13 +113,9 @@ func TestASilentHeadBehindANetworkPolicyIsToldWithThePolicy(t *testing.T) {
 func headAt(t *testing.T, address string) nodepool.Head {
 	t.Helper()
 	ip, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	number, err := strconv.ParseInt(port, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return nodepool.Head{IP: ip, GCSPort: int32(number), ServiceFQDN: headService}
 }
 

@@ -50,9 +50,7 @@ func gateOf(t *testing.T, s *apiServer, clientCAs apix509.VerifyOptionFunc, audi
 	config := &rest.Config{Host: server.URL}
 	config.ContentType = "application/json"
 	g, err := newGate(config, audiences, clientCAs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -194,9 +192,7 @@ type issuer struct {
 func sign(t *testing.T, by *issuer, template *x509.Certificate) *issuer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template.SerialNumber, template.NotBefore = big.NewInt(1), time.Now().Add(-2*time.Hour)
 	if template.NotAfter.IsZero() {
 		template.NotAfter = time.Now().Add(time.Hour)
@@ -205,13 +201,9 @@ func sign(t *testing.T, by *issuer, template *x509.Certificate) *issuer {
 		by = &issuer{template, key}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key.Public(), by.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &issuer{certificate, key}
 }
 

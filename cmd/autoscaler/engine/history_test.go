@@ -36,9 +36,7 @@ var historyKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 func decidedAt(t *testing.T, snapshot string, at time.Time, actions ...addon.Action) *addon.Decision {
 	t.Helper()
 	s, err := snapshotfile.ReadSnapshot(strings.NewReader(snapshot), "snapshot")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &addon.Decision{Cluster: historyKey, At: at, Mode: nodepool.Managed, Snapshot: snapshotfile.Exportable(s), Plan: planner.Compute(s, s.Policy), Actions: actions}
 }
 
@@ -48,9 +46,7 @@ func waitingFor(gpus int) string {
 
 func keep(t *testing.T, h *History, d *addon.Decision) {
 	t.Helper()
-	if err := h.Observe(d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Observe(d))
 }
 
 var historyStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -113,9 +109,7 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 	h := newHistory(1000, 0)
 	for i, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d := decidedCase(t, text, historyStart.Add(time.Duration(i)*time.Second))
 		if d == nil {
 			continue
@@ -129,13 +123,9 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 	}
 	for _, past := range pasts {
 		snapshot, want, _, err := h.Past(historyKey, past.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		again, err := snapshotfile.ReadSnapshot(bytes.NewReader(snapshot), past.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		plan, err := json.Marshal(planner.Compute(again, again.Policy))
 		if err != nil || !bytes.Equal(plan, want) {
 			t.Errorf("%s: planned again it is\n%s\nand it was\n%s", again.Name, plan, want)
@@ -147,9 +137,7 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 func decidedCase(t *testing.T, text []byte, at time.Time) *addon.Decision {
 	t.Helper()
 	doc, err := snapshotfile.ReadDocument(bytes.NewReader(text), "case")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if doc.RayCluster != nil {
 		return nil
 	}
@@ -270,9 +258,7 @@ func BenchmarkHistoryOfASteadyCluster(b *testing.B) {
 	s, _ := snapshotfile.ReadSnapshot(strings.NewReader(waitingFor(4)), "snapshot")
 	d := &addon.Decision{Cluster: historyKey, At: historyStart, Snapshot: s, Plan: planner.Compute(s, s.Policy)}
 	for b.Loop() {
-		if err := h.Observe(d); err != nil {
-			b.Fatal(err)
-		}
+		must(b, h.Observe(d))
 	}
 }
 

@@ -119,9 +119,7 @@ func newFleetAtRest(b *testing.B, clusters, workers int) (*fleetAtRest, *control
 	}
 	log := slog.New(slog.DiscardHandler)
 	tel, err := telemetry.Start(b.Context(), telemetry.Config{Log: log})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	f.options = newOptions(controller.Fleet, portFlags{})
 	l := &f.options.loop
 	l.DefaultMode, l.CyclesPerSecond, l.GCSTimeout, l.Log, l.Now = nodepool.Managed, 1e6, time.Minute, log, f.now
@@ -226,9 +224,7 @@ func (f *fleetAtRest) add(b *testing.B, i, workers int) {
 	key := clusterAtRest(i)
 	object := &unstructured.Unstructured{}
 	text := fmt.Sprintf(manifestAtRest, key.Name, key.Namespace, uuid.NewUUID(), workers)
-	if err := json.Unmarshal([]byte(text), &object.Object); err != nil {
-		b.Fatal(err)
-	}
+	must(b, json.Unmarshal([]byte(text), &object.Object))
 	pods := []corev1.Pod{*f.pod(key, "head", "headgroup", key.Name+"-head-x7k2p", 0)}
 	for i := range workers {
 		pods = append(pods, *f.pod(key, "worker", "gpu-group", workerAtRest(key, i), i+1))
@@ -282,9 +278,7 @@ const asHeads = "HELIOSTAT_TEST_AS_HEADS"
 // startHeads returns the addresses of heads in another process.
 func startHeads(b *testing.B, clusters, workers int) map[nodepool.ClusterKey]string {
 	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	heads := exec.Command(self)
 	heads.Env, heads.Stderr = append(os.Environ(), fmt.Sprintf("%s=%d %d", asHeads, clusters, workers)), os.Stderr
 	in, errIn := heads.StdinPipe()

@@ -58,9 +58,7 @@ func TestASidecarWaitsWhileTheFleetManagesItsRayCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config, reads := apiServerSaying(t, c.modes...)
 			var log bytes.Buffer
-			if err := waitWhileParked(t.Context(), config, llm, time.Millisecond, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, waitWhileParked(t.Context(), config, llm, time.Millisecond, slog.New(slog.NewTextHandler(&log, nil))))
 			if *reads != c.reads || strings.Count(log.String(), "parked") != min(c.reads-1, 1) {
 				t.Errorf("%d reads, want %d:\n%s", *reads, c.reads, &log)
 			}

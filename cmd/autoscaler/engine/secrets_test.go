@@ -82,13 +82,9 @@ func exporter(t *testing.T) *safe {
 func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	bodies, log, registry := exporter(t), &safe{}, prometheus.NewRegistry()
 	logger, err := telemetry.NewLogger(log, "json", "debug")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	told, err := telemetry.Start(t.Context(), telemetry.Config{Registerer: registry, Getenv: os.Getenv, Log: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	// One head accepts the token, and one rejects it.
 	for _, demanded := range []string{secret + "-ray", secret + "-other"} {
@@ -107,9 +103,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 			t.Fatalf("with a head that demands %s: %+v", demanded, d)
 		}
 		snapshot, err := json.Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		absent(t, "the decision", string(snapshot))
 	}
 
@@ -119,14 +113,10 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	config := &rest.Config{Host: apiServer.URL, BearerToken: secret + "-kubernetes"}
 	config.Wrap(told.APICalls)
 	gate, err := newGate(config, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k, ray := atRest(t, "")
 	handler, err := api.NewHandler(api.Config{Fleet: Fleet{Loop: loopOf(t, k, ray, logger, nil)}, Requests: keepsRequests{}, Owned: struct{ api.OwnedRequests }{}, Access: gate, Log: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		request := httptest.NewRequest(method, "http://localhost/v1/namespaces/ml/rayclusters/llm/request_resources", strings.NewReader(`{"num_cpus": 1}`))
 		request.Header.Set("Authorization", "Bearer "+secret+"-caller")

@@ -25,9 +25,7 @@ import (
 func TestTheLoopIsTestedWithTheRowsOfServe(t *testing.T) {
 	rows := func(path string) (names []string) {
 		source, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, row := range regexp.MustCompile(`(?m)^\t\t([a-z]+\.[A-Z]\w*)\(.*\),$`).FindAllSubmatch(source, -1) {
 			names = append(names, string(row[1]))
 		}
@@ -55,9 +53,7 @@ func TestServeFindsTheAPIServerAsKubectlDoesAndASidecarOnlyItsPods(t *testing.T)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	const kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: s, cluster: {server: https://named.example}}]\ncontexts: [{name: c, context: {cluster: s}}]\n"
 	named := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(named, []byte(kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(named, []byte(kubeconfig), 0o600))
 	for _, c := range []struct {
 		env, flag string
 		form      controller.Form
@@ -146,9 +142,7 @@ func TestOtherCopiesCallTheAddressThatIsAdvertisedWhereItIsListenedTo(t *testing
 func TestTheMemoryLimitOfTheContainerIsRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "memory.max")
 	for text, want := range map[string]int64{"1073741824\n": 1 << 30, "max\n": math.MaxInt64, "": math.MaxInt64} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		if got := containerMemory(file); got != want {
 			t.Errorf("%q: the limit is %d, want %d", text, got, want)
 		}

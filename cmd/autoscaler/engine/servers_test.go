@@ -51,9 +51,7 @@ func TestPortsOfTheirOwnServeWhatTheyAreForAndNothingElse(t *testing.T) {
 
 func TestAPortInUseIsToldAtOnceAndAServerThatEndsEndsTheProcess(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := newServers(cancel)
@@ -61,9 +59,7 @@ func TestAPortInUseIsToldAtOnceAndAServerThatEndsEndsTheProcess(t *testing.T) {
 		t.Errorf("a port in use: %v", err)
 	}
 	response, err := http.Get("http://" + probesOn(t, s, 1) + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if text, err := io.ReadAll(response.Body); err != nil || string(text) != "ok\n" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -89,9 +85,7 @@ func TestProfilesAreServedAndTakeAsLongAsTheyTake(t *testing.T) {
 
 func TestAPortOfMetricsThatIsInUseIsRefusedOnlyIfSomebodyChoseIt(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	for chosen, wantErr := range map[bool]bool{true: true, false: false} {
 		var log bytes.Buffer
@@ -108,9 +102,7 @@ func TestAPortOfMetricsThatIsInUseIsRefusedOnlyIfSomebodyChoseIt(t *testing.T) {
 func probesOn(t *testing.T, s *servers, connections int) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.serve("probes", serverOf("", Probes(func() error { return nil })), listener, connections)
 	return listener.Addr().String()
 }
@@ -119,9 +111,7 @@ func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
 	s := newServers(func(err error) { t.Error(err) })
 	address := probesOn(t, s, 2)
 	silent, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer silent.Close()
 	// the server responded after it had accepted the silent connection
 	if response, err := http.Get("http://" + address + "/healthz"); err != nil {
@@ -137,9 +127,7 @@ func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
 	})}
 	server.RegisterOnShutdown(func() { close(ends) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.serve("calls", server, listener, 2)
 	answered := make(chan string, 1)
 	go func() {

@@ -74,9 +74,7 @@ func atRest(t testing.TB, token string) (*stillKube, *rayHead) {
 		ray.nodes = append(ray.nodes, idleNode(i+1, pod, "gpu", map[string]float64{"CPU": 8, "GPU": 1}))
 	}
 	stop, err := ray.start(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(stop)
 	return &stillKube{cluster: cluster}, ray
 }
@@ -101,9 +99,7 @@ func toNobody(t testing.TB) *telemetry.Telemetry {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // no process listens on this port
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "100")
 	told, err := telemetry.Start(t.Context(), telemetry.Config{Registerer: prometheus.NewRegistry(), Getenv: os.Getenv})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { told.Shutdown(context.Background()) })
 	return told
 }
