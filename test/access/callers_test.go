@@ -31,14 +31,10 @@ func newAccount(t *testing.T, name string, roles ...string) *caller {
 		t.Fatal(err)
 	}
 	for _, role := range roles {
-		if err := bindIn(t.Context(), "ml", role, account("ml", name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, bindIn(t.Context(), "ml", role, account("ml", name)))
 	}
 	token, err := tokenOf(t.Context(), "ml", name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return callerWith(t, token)
 }
 
@@ -105,9 +101,7 @@ func TestWhoMayPatchARayClusterMayFreezeIt(t *testing.T) {
 	frozen := func() string {
 		t.Helper()
 		object, err := resource.Get(t.Context(), "llm", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return object.GetAnnotations()["heliostat.dev/freeze"]
 	}
 	if got := frozen(); got != "true" {
@@ -139,9 +133,7 @@ func TestTokensThatDoNotCountAreRefusedEverywhere(t *testing.T) {
 		c.want(200, "GET /", "")
 	}
 	other, err := tokenOf(t.Context(), "heliostat", "heliostat", "vault")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	callerWith(t, other).want(401, "GET "+mine, "")
 }
 
@@ -149,32 +141,20 @@ func TestATokenOfAnAccountThatIsGoneSoonCountsNoMore(t *testing.T) {
 	t.Parallel()
 	leaver := newAccount(t, "leaver", "heliostat-viewer")
 	until(t, "the role to count", func() bool { status, _ := leaver.call("GET", mine, ""); return status == http.StatusOK })
-	if err := lab.Client().CoreV1().ServiceAccounts("ml").Delete(t.Context(), "leaver", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lab.Client().CoreV1().ServiceAccounts("ml").Delete(t.Context(), "leaver", metav1.DeleteOptions{}))
 	until(t, "the token to be refused", func() bool { status, _ := leaver.call("GET", mine, ""); return status == http.StatusUnauthorized })
 }
 
 func TestAClientCertificateNamesTheCaller(t *testing.T) {
-	if err := bindIn(t.Context(), "ml", "heliostat-viewer", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "operators"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, bindIn(t.Context(), "ml", "heliostat-viewer", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "operators"}))
 	alice, err := issuer.client("alice", "operators")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bob, err := issuer.client("bob", "others")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other, err := newAuthority("heliostat clients")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stranger, err := other.client("alice", "operators")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := callerWith(t, "", alice)
 	until(t, "the role to count", func() bool { status, _ := c.call("GET", mine, ""); return status == http.StatusOK })
 	c.want(403, "GET "+theirs, "")
@@ -190,9 +170,7 @@ func TestMetricsAndProbesHavePortsOfTheirOwn(t *testing.T) {
 		fleet.probes + "/healthz": "ok\n", fleet.probes + "/readyz": "ok\n", fleet.metrics + "/metrics": "# HELP",
 	} {
 		response, err := http.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
@@ -201,9 +179,7 @@ func TestMetricsAndProbesHavePortsOfTheirOwn(t *testing.T) {
 	}
 	for _, url := range []string{fleet.metrics + mine, fleet.probes + "/metrics", fleet.metrics + "/healthz"} {
 		response, err := http.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response.Body.Close()
 		if response.StatusCode != http.StatusNotFound {
 			t.Errorf("GET %s: %s, want nothing there", url, response.Status)
@@ -215,14 +191,10 @@ func TestMetricsAndProbesHavePortsOfTheirOwn(t *testing.T) {
 func TestARenewedCertificateIsShownToNewConnections(t *testing.T) {
 	before := callerWith(t, "")
 	before.want(200, "GET /healthz", "")
-	if err := fleet.renew("second"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fleet.renew("second"))
 	until(t, "the new certificate", func() bool {
 		connection, err := tls.Dial("tcp", strings.TrimPrefix(fleet.url, "https://"), &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer connection.Close()
 		return connection.ConnectionState().PeerCertificates[0].Issuer.CommonName == "second"
 	})
@@ -234,20 +206,14 @@ func TestWithoutTheAPIServerNobodyIsLetIn(t *testing.T) {
 	known := newAccount(t, "known", "heliostat-viewer")
 	until(t, "the role to count", func() bool { status, _ := known.call("GET", mine, ""); return status == http.StatusOK })
 	token, err := tokenOf(t.Context(), "ml", "known")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lab.KillPart(devcluster.APIServer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, lab.KillPart(devcluster.APIServer))
 	unseen := callerWith(t, token)
 	if text := unseen.want(503, "GET "+mine, ""); !strings.Contains(text, "cannot be reviewed now") || strings.Contains(text, lab.APIServer()) {
 		t.Errorf("a token that was never seen: %s", text)
 	}
 	unseen.want(200, "GET /healthz", "")
 	until(t, "what is remembered of a caller to end", func() bool { status, _ := known.call("GET", mine, ""); return status == http.StatusServiceUnavailable })
-	if err := lab.RestartPart(t.Context(), devcluster.APIServer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lab.RestartPart(t.Context(), devcluster.APIServer))
 	until(t, "callers to be let in again", func() bool { status, _ := known.call("GET", mine, ""); return status == http.StatusOK })
 }

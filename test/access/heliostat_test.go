@@ -125,9 +125,7 @@ func callerWith(t *testing.T, token string, shown ...identity) *caller {
 	config.RootCAs.AddCert(fleet.server.certificate)
 	for _, one := range shown {
 		pair, err := tls.X509KeyPair(one.cert, one.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// The client presents the certificate for any authority that the server names. The server must reject a
 		// certificate from an unknown authority.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
@@ -141,9 +139,7 @@ func callerWith(t *testing.T, token string, shown ...identity) *caller {
 func (c *caller) call(method, path, body string) (int, string) {
 	c.Helper()
 	request, err := http.NewRequestWithContext(c.Context(), method, fleet.url+path, strings.NewReader(body))
-	if err != nil {
-		c.Fatal(err)
-	}
+	must(c, err)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -151,14 +147,10 @@ func (c *caller) call(method, path, body string) (int, string) {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.client.Do(request)
-	if err != nil {
-		c.Fatal(err)
-	}
+	must(c, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		c.Fatal(err)
-	}
+	must(c, err)
 	return response.StatusCode, string(text)
 }
 

@@ -126,3 +126,11 @@ func bindIn(ctx context.Context, namespace, role string, subject rbacv1.Subject)
 	}, metav1.CreateOptions{})
 	return err
 }
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -25,18 +25,14 @@ import (
 func relay(t *testing.T) net.Addr {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var listener net.Listener
 	for _, address := range addresses {
 		if of, ok := address.(*net.IPNet); ok && of.IP.To4() != nil && of.IP.IsGlobalUnicast() && listener == nil {
 			listener, err = net.Listen("tcp4", net.JoinHostPort(of.IP.String(), "0"))
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if listener == nil {
 		t.Skip("this machine has loopback addresses alone, of which Kubernetes takes none for an endpoint")
 	}
@@ -98,9 +94,7 @@ func newService(t *testing.T, at net.Addr) {
 			}},
 		}}, metav1.CreateOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // commandLine runs `autoscaler` with a kubeconfig that contains the token of a ServiceAccount of ml, and a file with its
@@ -113,13 +107,9 @@ type commandLine struct {
 func newCommandLine(t *testing.T, name string) *commandLine {
 	t.Helper()
 	token, err := tokenOf(t.Context(), "ml", name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own, err := tokenOf(t.Context(), "ml", name, "heliostat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := clientcmdapi.NewConfig()
 	admin := lab.RESTConfig()
 	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile}
@@ -128,13 +118,9 @@ func newCommandLine(t *testing.T, name string) *commandLine {
 	config.CurrentContext = "lab"
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientcmd.WriteToFile(*config, path))
 	file := filepath.Join(dir, "token")
-	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(own), 0o600))
 	return &commandLine{t, []string{"KUBECONFIG=" + path, "HELIOSTAT_TOKEN_FILE=" + file, "HOME=" + dir, "TMPDIR=" + dir}}
 }
 
@@ -178,9 +164,7 @@ func mayPass(t *testing.T, name string) {
 	if err == nil {
 		_, err = lab.Client().RbacV1().RoleBindings("heliostat").Create(t.Context(), binding, metav1.CreateOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func TestCommandsReachHeliostatThroughTheAPIServer(t *testing.T) {

@@ -30,13 +30,9 @@ const budget = 30 * time.Second
 func TestEveryOperationKeepsToTheContractWhateverItIsSent(t *testing.T) {
 	t.Parallel()
 	bin, err := kit.EnsureTool(t.Context(), schemathesis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	settings, err := filepath.Abs("schemathesis.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	everything := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "everything"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"ray.io"}, Resources: []string{"rayclusters"}, Verbs: []string{"get", "list", "request", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}},
@@ -45,9 +41,7 @@ func TestEveryOperationKeepsToTheContractWhateverItIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	tester := newAccount(t, "tester")
-	if err := bindAll(t.Context(), "everything", "everything", account("ml", "tester")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, bindAll(t.Context(), "everything", "everything", account("ml", "tester")))
 	until(t, "the role to count", func() bool { status, _ := tester.call("GET", "/v1/nodepools", ""); return status == 200 })
 
 	dir := t.TempDir()

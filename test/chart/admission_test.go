@@ -43,20 +43,14 @@ type dryRun struct {
 
 func newDryRun(t *testing.T) dryRun {
 	t.Helper()
-	if err := others(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, others())
 	config, warned := lab.RESTConfig(), &warnings{}
 	config.WarningHandler = warned
 	config.QPS = -1
 	client, err := dynamic.NewForConfig(rest.CopyConfig(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	groups, err := restmapper.GetAPIGroupResources(lab.Client().Discovery())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dryRun{client, restmapper.NewDiscoveryRESTMapper(groups), warned}
 }
 
@@ -123,9 +117,7 @@ func TestKubeRayTakesTheExamples(t *testing.T) {
 	newer := map[string]string{"sidecar-kuberay-1.7.yaml": `unknown field "spec.autoscalerOptions.args", unknown field "spec.autoscalerOptions.command"`}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		object := &unstructured.Unstructured{}
 		if err := yaml.UnmarshalStrict(text, &object.Object); err != nil {
 			t.Fatalf("%s: %v", file, err)

@@ -149,9 +149,7 @@ func enforce(t *testing.T, name string) {
 	t.Helper()
 	client := lab.Client().CoreV1().Namespaces()
 	object, err := client.Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	metav1.SetMetaDataLabel(&object.ObjectMeta, "pod-security.kubernetes.io/enforce", "restricted")
 	if _, err := client.Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -162,9 +160,7 @@ func enforce(t *testing.T, name string) {
 func (r *release) certificate() []byte {
 	r.Helper()
 	secret, err := lab.Client().CoreV1().Secrets(r.namespace).Get(r.Context(), r.deployment().Name+"-tls", metav1.GetOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	return secret.Data[corev1.TLSCertKey]
 }
 
@@ -179,9 +175,7 @@ type scene struct {
 func newScene(t *testing.T, namespace, name string) *scene {
 	t.Helper()
 	manifest := rig.Cluster{Namespace: namespace, Name: name, IdleSeconds: 2, Groups: []rig.Group{{Name: "cpu", Max: 3}}}.Manifest()
-	if err := unstructured.SetNestedField(manifest.Object, "token", "spec", "authOptions", "mode"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unstructured.SetNestedField(manifest.Object, "token", "spec", "authOptions", "mode"))
 	if _, err := lab.Dynamic().Resource(rig.RayClusters).Namespace(namespace).Create(t.Context(), manifest, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -193,17 +187,13 @@ func (s *scene) suspend() {
 	s.Helper()
 	_, err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Patch(s.Context(), s.name, types.MergePatchType,
 		[]byte(`{"spec": {"suspend": true}}`), metav1.PatchOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 }
 
 // remove deletes the RayCluster and waits until its pods are gone.
 func (s *scene) remove() {
 	s.Helper()
-	if err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Delete(s.Context(), s.name, metav1.DeleteOptions{}); err != nil {
-		s.Fatal(err)
-	}
+	must(s, lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Delete(s.Context(), s.name, metav1.DeleteOptions{}))
 	until(s.T, "the pods of "+s.name+" to go", func() bool { return s.pods("") == 0 })
 }
 
@@ -219,9 +209,7 @@ func (s *scene) pods(kind string) int {
 		selector += ",ray.io/node-type=" + kind
 	}
 	list, err := lab.Client().CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return len(list.Items)
 }
 
@@ -259,18 +247,14 @@ func (s *scene) scales(api caller, editor string) {
 	}
 	until(s.T, "the request to be satisfied", func() bool {
 		now, err := client.Get(s.Context(), "kubectl", metav1.GetOptions{})
-		if err != nil {
-			s.Fatal(err)
-		}
+		must(s, err)
 		state, _, _ := unstructured.NestedString(now.Object, "status", "state")
 		return state == "Satisfied" && len(now.GetOwnerReferences()) == 1
 	})
 	mine := s.path() + "/request_resources/mine"
 	api.want(http.StatusCreated, editor, http.MethodPut, mine, `{"leaseSeconds":3600,"bundles":[{"resources":{"CPU":1}}]}`)
 	api.want(http.StatusNoContent, editor, http.MethodDelete, mine, "")
-	if err := client.Delete(s.Context(), "kubectl", metav1.DeleteOptions{}); err != nil {
-		s.Fatal(err)
-	}
+	must(s, client.Delete(s.Context(), "kubectl", metav1.DeleteOptions{}))
 	api.want(http.StatusNoContent, editor, http.MethodDelete, s.path()+"/request_resources", "")
 	s.workers(api, editor, 0)
 }
@@ -283,5 +267,13 @@ func (s *scene) workers(api caller, token string, want int) {
 			_, told := api.call(token, http.MethodGet, s.path(), "")
 			s.Fatalf("there are %d workers, want %d; it says %s\n%s", s.pods("worker"), want, told, api.release.state())
 		}
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

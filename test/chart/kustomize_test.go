@@ -19,15 +19,11 @@ import (
 func built(t *testing.T, folder string) map[string]unstructured.Unstructured {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var texts []string
 	for _, r := range resources.Resources() {
 		text, err := r.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		texts = append(texts, string(text))
 	}
 	return objects(t, texts)
@@ -39,9 +35,7 @@ func rendered(t *testing.T, file, namespace string) map[string]unstructured.Unst
 	t.Helper()
 	i := slices.IndexFunc(plain, func(p plainFile) bool { return p.name == file })
 	manifests, _, err := Render(loaded(t), Release{Name: "heliostat", Namespace: namespace}, plain[i].all())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var texts []string
 	for _, m := range manifests {
 		if m.Template != "poddisruptionbudget.yaml" {
@@ -56,9 +50,7 @@ func objects(t *testing.T, texts []string) map[string]unstructured.Unstructured 
 	all := map[string]unstructured.Unstructured{}
 	for _, text := range texts {
 		var o unstructured.Unstructured
-		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(text), &o.Object))
 		all[fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())] = o
 	}
 	return all
@@ -90,18 +82,12 @@ func TestKustomizeBuildsWhatTheChartMakes(t *testing.T) {
 
 func TestTheNamespacedKustomizationServesWhereItIsPut(t *testing.T) {
 	base, err := filepath.Abs(filepath.Join(dir, "../kustomize/namespaced"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	overlay := t.TempDir()
 	relative, err := filepath.Rel(overlay, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kustomization := "namespace: ml\nresources: [" + relative + "]\n"
-	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(kustomization), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(kustomization), 0o600))
 	for namespace, folder := range map[string]string{"heliostat": base, "ml": overlay} {
 		got := built(t, folder)
 		if diff := cmp.Diff(rendered(t, "kustomize/namespaced/heliostat.yaml", namespace), renamed(t, got, "heliostat-heliostat", "heliostat-"+namespace)); diff != "" {
@@ -122,9 +108,7 @@ func renamed(t *testing.T, all map[string]unstructured.Unstructured, from, to st
 	var texts []string
 	for _, o := range all {
 		text, err := yaml.Marshal(o.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		texts = append(texts, strings.ReplaceAll(string(text), from, to))
 	}
 	return objects(t, texts)

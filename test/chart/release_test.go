@@ -49,9 +49,7 @@ func newRelease(t *testing.T, name, namespace string) *release {
 	kubeconfig := lab.Kubeconfig()
 	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
 	config := new(action.Configuration)
-	if err := config.Init(flags, namespace, "secret", func(string, ...any) {}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, config.Init(flags, namespace, "secret", func(string, ...any) {}))
 	return &release{t, name, namespace, config}
 }
 

@@ -71,9 +71,7 @@ func (s *scene) streams(api caller, pod *corev1.Pod, token string) bool {
 	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+pod.Status.PodIP+":8090"+s.path()+"/events", nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	response, err := api.client.Do(request)
 	if err != nil {
@@ -96,9 +94,7 @@ func (s *scene) outlivesItsLeader(api caller, token string) {
 	if len(others) != 1 {
 		s.Fatalf("%d pods beside the leader %v", len(others), old)
 	}
-	if err := lab.Client().CoreV1().Pods(r.namespace).Delete(s.Context(), old.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-		s.Fatal(err)
-	}
+	must(s, lab.Client().CoreV1().Pods(r.namespace).Delete(s.Context(), old.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 	begin, refused := time.Now(), 0
 	until(s.T, "another pod to decide", func() bool {
 		if !s.sees(api, &others[0], token) {

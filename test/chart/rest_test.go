@@ -29,9 +29,7 @@ func (r *release) rest() caller {
 	r.Helper()
 	name := r.deployment().Name
 	secret, err := lab.Client().CoreV1().Secrets(r.namespace).Get(r.Context(), name+"-tls", metav1.GetOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(secret.Data["ca.crt"]) {
 		r.Fatal("the Secret has no certificate of its authority")
@@ -55,9 +53,7 @@ func (c caller) call(token, method, path, body string) (int, string) {
 func (c caller) callAt(pod *corev1.Pod, token, method, path, body string) (int, string) {
 	c.Helper()
 	request, err := http.NewRequestWithContext(c.Context(), method, "https://"+pod.Status.PodIP+":8090"+path, strings.NewReader(body))
-	if err != nil {
-		c.Fatal(err)
-	}
+	must(c, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -110,9 +106,7 @@ func user(t *testing.T, namespace, name, role string) string {
 		}
 	}
 	reply, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return reply.Status.Token
 }
 
@@ -124,13 +118,9 @@ func (r *release) scrape(port int, path string) string {
 		r.Fatal("no pod decides")
 	}
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, fmt.Sprintf("http://%s:%d%s", pod.Status.PodIP, port, path), nil)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
@@ -145,9 +135,7 @@ func names(t *testing.T, list string) []string {
 	var answer struct {
 		Items []struct{ Namespace, Name string }
 	}
-	if err := json.Unmarshal([]byte(list), &answer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(list), &answer))
 	var found []string
 	for _, item := range answer.Items {
 		found = append(found, item.Namespace+"/"+item.Name)

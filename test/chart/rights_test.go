@@ -30,28 +30,20 @@ func granted(t *testing.T, namespace, account string) map[right]bool {
 	all, rbac := map[right]bool{}, lab.Client().RbacV1()
 	is := func(s rbacv1.Subject) bool { return s.Namespace == namespace && s.Name == account }
 	roles, err := rbac.RoleBindings("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, binding := range roles.Items {
 		if slices.ContainsFunc(binding.Subjects, is) {
 			role, err := rbac.Roles(binding.Namespace).Get(t.Context(), binding.RoleRef.Name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			expand(all, role.Rules, binding.Namespace)
 		}
 	}
 	clusterRoles, err := rbac.ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, binding := range clusterRoles.Items {
 		if slices.ContainsFunc(binding.Subjects, is) {
 			role, err := rbac.ClusterRoles().Get(t.Context(), binding.RoleRef.Name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			expand(all, role.Rules, "")
 		}
 	}
@@ -84,9 +76,7 @@ var allowedBy = regexp.MustCompile(`^RBAC: allowed by (?:ClusterRoleBinding "[^"
 func used(t *testing.T, user string) (rights map[right]bool, refused []string) {
 	t.Helper()
 	events, err := lab.Audited()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rights = map[right]bool{}
 	for _, e := range events {
 		if e.User.Username != user || e.ObjectRef == nil {
@@ -150,9 +140,7 @@ func (r *release) remains() (found []string) {
 	for _, resource := range []string{"clusterroles", "clusterrolebindings", "roles", "rolebindings"} {
 		list, err := lab.Dynamic().Resource(rbacv1.SchemeGroupVersion.WithResource(resource)).List(context.Background(),
 			metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + r.name})
-		if err != nil {
-			r.Fatal(err)
-		}
+		must(r, err)
 		for _, object := range list.Items {
 			found = append(found, object.GetKind()+" "+object.GetName())
 		}

@@ -22,9 +22,7 @@ const dir = "../../deploy/chart"
 func loaded(t *testing.T) *helm.Chart {
 	t.Helper()
 	c, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -32,9 +30,7 @@ func loaded(t *testing.T) *helm.Chart {
 func valuesOf(t *testing.T, text string) Values {
 	t.Helper()
 	values := Values{}
-	if err := yaml.UnmarshalStrict([]byte(text), &values); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict([]byte(text), &values))
 	return values
 }
 
@@ -266,9 +262,7 @@ func rightsOf(t *testing.T, values, kind string) map[right]bool {
 	for _, m := range of(manifests, "rbac.yaml") {
 		for document := range strings.SplitSeq(m.Text, "\n---\n") {
 			role := rbacv1.ClusterRole{} // a Role has the same rules
-			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
-				t.Fatal(err)
-			}
+			must(t, yaml.Unmarshal([]byte(document), &role))
 			if kind == "" || role.Kind == kind {
 				expand(rights, role.Rules, "")
 			}
@@ -362,9 +356,7 @@ func deploymentOf(t *testing.T, values string) appsv1.Deployment {
 	manifests, _ := render(t, home, values)
 	var deployment appsv1.Deployment
 	for _, m := range of(manifests, "deployment.yaml") {
-		if err := yaml.UnmarshalStrict([]byte(m.Text), &deployment); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.UnmarshalStrict([]byte(m.Text), &deployment))
 	}
 	return deployment
 }
@@ -431,13 +423,9 @@ func TestWhatIsMadeFromTheChartIsUpToDate(t *testing.T) {
 	c := loaded(t)
 	for _, file := range plain {
 		want, err := file.render(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := os.ReadFile(filepath.Join(dir, "..", file.name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if string(got) != want {
 			t.Errorf("deploy/%s is not what the chart makes: run make generate", file.name)
 		}

@@ -24,9 +24,7 @@ import (
 func examined(k *karpenterLab) {
 	k.nodePool("unguarded", devcluster.NodePool{Name: "unguarded", Class: "fast", ConsolidateAfter: "1h", ExpireAfter: "2h", TerminationGracePeriod: "1m"})
 	unused := devcluster.NodePool{Name: "unused", Class: "fast", Types: []string{"unguarded"}, Taints: []corev1.Taint{{Key: "nobody", Effect: corev1.TaintEffectNoSchedule}}}
-	if err := k.Cluster.AddNodePool(k.Context(), unused); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Cluster.AddNodePool(k.Context(), unused))
 	r := k.rayCluster("unguarded", gpuWorkers("unguarded", 2))
 	r.want(1)
 	r.until("the worker has joined", func(c apiv1.Cluster) bool { return groupOf(c, "unguarded").Ready == 1 }, nil)
@@ -71,9 +69,7 @@ func (r *rayTeam) allows(name string) string {
 	r.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		budget, err := r.Kube.PolicyV1().PodDisruptionBudgets(r.key.Namespace).Get(r.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			r.Fatal(err)
-		}
+		must(r, err)
 		for _, c := range budget.Status.Conditions {
 			if c.Type == policyv1.DisruptionAllowedCondition {
 				return c.Reason + ": " + c.Message

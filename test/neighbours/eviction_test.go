@@ -95,9 +95,7 @@ func (r *rayTeam) hold(pod string, on bool) {
 	}
 	_, err := r.Kube.CoreV1().Pods(r.key.Namespace).Patch(r.Context(), pod, types.MergePatchType, []byte(patch),
 		metav1.PatchOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 }
 
 func (r *rayTeam) terminating(ctx context.Context, name string) error {
@@ -132,9 +130,7 @@ func (r *rayTeam) staysWhile(pod corev1.Pod, during time.Duration, check func(co
 		if err != nil || now.UID != pod.UID || now.DeletionTimestamp != nil {
 			r.Fatalf("the busy worker %s is being deleted: %v", pod.Name, err)
 		}
-		if err := check(r.Context()); err != nil {
-			r.Fatal(err)
-		}
+		must(r, check(r.Context()))
 	}
 }
 
@@ -193,12 +189,8 @@ func (k *karpenterLab) heldCluster(name string, group rig.Group) *rayTeam {
 	k.Helper()
 	return k.rayClusterOf(rig.Cluster{Namespace: name, Name: name, Groups: []rig.Group{group}}, func(manifest *unstructured.Unstructured) {
 		groups, _, _ := unstructured.NestedSlice(manifest.Object, "spec", "workerGroupSpecs")
-		if err := unstructured.SetNestedField(groups[0].(map[string]any), ownScheduler, "template", "spec", "schedulerName"); err != nil {
-			k.Fatal(err)
-		}
-		if err := unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"); err != nil {
-			k.Fatal(err)
-		}
+		must(k, unstructured.SetNestedField(groups[0].(map[string]any), ownScheduler, "template", "spec", "schedulerName"))
+		must(k, unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"))
 	})
 }
 
@@ -230,7 +222,5 @@ func (r *rayTeam) schedule(pool string) {
 		r.Fatalf("%d nodes in pool %s, want one; %v", len(nodes.Items), pool, err)
 	}
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: workers.Items[0].Name}, Target: corev1.ObjectReference{Kind: "Node", Name: nodes.Items[0].Name}}
-	if err := pods.Bind(r.Context(), binding, metav1.CreateOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	must(r, pods.Bind(r.Context(), binding, metav1.CreateOptions{}))
 }

@@ -81,13 +81,9 @@ func TestRealRayInAGang(t *testing.T) {
 	})
 	e.empty()
 	driver, err := k.Driver(t.Context(), key.Namespace, key.Name, "driver")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(driver.Kill)
-	if err := driver.Do(rig.Command{Do: "task", ID: "one", GPUs: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, driver.Do(rig.Command{Do: "task", ID: "one", GPUs: 1}))
 	e.shrink(e.held("minMember of group: 3"))
 	if _, err := driver.Wait(t.Context(), "one", "running"); err != nil {
 		t.Fatal(err)
@@ -100,9 +96,7 @@ func (k *karpenterLab) gpuNode(pool string, gpus int) {
 	k.Helper()
 	spec := nodeagent.NodeSpec{Name: fmt.Sprintf("%s-%d", pool, gpus), Labels: map[string]string{"pool": pool},
 		Capacity: map[string]string{"cpu": "100", "memory": "1000Gi", "nvidia.com/gpu": fmt.Sprint(gpus)}}
-	if err := k.Cluster.AddKwokNodes(k.Context(), spec); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Cluster.AddKwokNodes(k.Context(), spec))
 }
 
 // gang creates a RayCluster that the operator gives a PodGroup. The container autoscaler is Heliostat's, which leaves a
@@ -118,9 +112,7 @@ func (k *karpenterLab) gangCluster(name string, group rig.Group) nodepool.Cluste
 	manifest := rig.Cluster{Namespace: name, Name: name, IdleSeconds: 2, InTree: true, SidecarImage: rig.SidecarImage,
 		Annotations: map[string]string{"heliostat.dev/mode": "managed"}, Groups: []rig.Group{group}}.Manifest()
 	manifest.SetLabels(map[string]string{"ray.io/gang-scheduling-enabled": "true"})
-	if err := k.Rig.Create(k.Context(), manifest); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Rig.Create(k.Context(), manifest))
 	return nodepool.ClusterKey{Namespace: name, Name: name}
 }
 
@@ -226,17 +218,13 @@ func TestALaunchMovesVolcanosFloorUnlessInTreeAutoscalingIsOn(t *testing.T) {
 	for inTree, want := range map[bool]int32{false: 3, true: 1} {
 		api := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build()
 		scheduler, err := (&volcano.VolcanoBatchSchedulerFactory{}).New(t.Context(), nil, api)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cluster := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "llm"}, Spec: rayv1.RayClusterSpec{
 			EnableInTreeAutoscaling: &inTree, WorkerGroupSpecs: []rayv1.WorkerGroupSpec{
 				{Replicas: new(int32), MinReplicas: new(int32), MaxReplicas: new(int32(4)), NumOfHosts: 1}}}}
 		for _, replicas := range []int32{0, 2} {
 			cluster.Spec.WorkerGroupSpecs[0].Replicas = &replicas
-			if err := scheduler.DoBatchSchedulingOnSubmission(t.Context(), cluster); err != nil {
-				t.Fatal(err)
-			}
+			must(t, scheduler.DoBatchSchedulingOnSubmission(t.Context(), cluster))
 		}
 		var group v1beta1.PodGroup
 		err = api.Get(t.Context(), types.NamespacedName{Namespace: "ml", Name: "ray-llm-pg"}, &group)

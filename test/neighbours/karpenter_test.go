@@ -97,21 +97,15 @@ func startKarpenterLab(t *testing.T, types []devcluster.InstanceType) *karpenter
 		t.Fatal(err)
 	}
 	t.Cleanup(k.stop)
-	if err := k.Cluster.OutOfStock("first", "dry1", "dry2", "alone"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Cluster.OutOfStock("first", "dry1", "dry2", "alone"))
 	if file := os.Getenv("HELIOSTAT_KARPENTER_LOG"); file != "" {
 		if k.log, err = os.Create(file); err != nil {
 			t.Fatal(err)
 		}
 	}
 	heads := nodeagent.NodeSpec{Name: "heads", Capacity: map[string]string{"cpu": "64", "memory": "64Gi"}, Labels: map[string]string{"heads": "yes"}}
-	if err := k.Cluster.AddKwokNodes(t.Context(), heads); err != nil {
-		t.Fatal(err)
-	}
-	if err := rig.InstallCRDs(t.Context(), k.Dynamic); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Cluster.AddKwokNodes(t.Context(), heads))
+	must(t, rig.InstallCRDs(t.Context(), k.Dynamic))
 	k.nodeClass("fast", "1s")
 	k.nodeClass("slow", slowStart.String())
 	if k.heliostat, err = k.Serve(t.Context(), "--mode", "managed", "--warm-nodes", "--allocation-timeout", allocationTimeout.String(), "--log-level", "debug"); err != nil {
@@ -149,18 +143,14 @@ func (k *karpenterLab) note(format string, arguments ...any) {
 
 func (k *karpenterLab) nodeClass(name, delay string) {
 	k.Helper()
-	if err := k.Cluster.AddNodeClass(k.Context(), name, delay); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Cluster.AddNodeClass(k.Context(), name, delay))
 }
 
 // nodePool creates a NodePool with one instance type of the same name. Pods select its nodes by the label team.
 func (k *karpenterLab) nodePool(team string, pool devcluster.NodePool) {
 	k.Helper()
 	pool.Types, pool.Labels = []string{pool.Name}, map[string]string{"team": team}
-	if err := k.Cluster.AddNodePool(k.Context(), pool); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Cluster.AddNodePool(k.Context(), pool))
 }
 
 // rayTeam is one RayCluster in its own namespace, with a simulated head that its pods join.
@@ -184,9 +174,7 @@ func (k *karpenterLab) simulatedHead(key nodepool.ClusterKey) *rayTeam {
 	ip := fmt.Sprintf("127.78.0.%d", headNumber.next)
 	headNumber.Unlock()
 	head, err := simray.Start(simray.Options{Address: ip + ":6379", Head: simray.Node{Instance: key.Name + "-head", IP: ip}})
-	if err != nil {
-		k.Fatal(err)
-	}
+	must(k, err)
 	k.Cleanup(head.Close)
 	team := &rayTeam{karpenterLab: k, key: key, head: head}
 	go team.play(k.Context(), ip)
@@ -207,9 +195,7 @@ func (k *karpenterLab) rayClusterOf(cluster rig.Cluster, changes ...func(*unstru
 		change(manifest)
 	}
 	selectNodes(k, manifest, "headGroupSpec", map[string]string{"heads": "yes"})
-	if err := k.Rig.Create(k.Context(), manifest); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Rig.Create(k.Context(), manifest))
 	return k.simulatedHead(nodepool.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name})
 }
 
@@ -217,9 +203,7 @@ func (k *karpenterLab) rayClusterOf(cluster rig.Cluster, changes ...func(*unstru
 // by the group's name.
 func selectNodes(k *karpenterLab, manifest *unstructured.Unstructured, head string, labels map[string]string) {
 	k.Helper()
-	if err := unstructured.SetNestedStringMap(manifest.Object, labels, "spec", head, "template", "spec", "nodeSelector"); err != nil {
-		k.Fatal(err)
-	}
+	must(k, unstructured.SetNestedStringMap(manifest.Object, labels, "spec", head, "template", "spec", "nodeSelector"))
 	groups, _, _ := unstructured.NestedSlice(manifest.Object, "spec", "workerGroupSpecs")
 	for _, each := range groups {
 		group := each.(map[string]any)
@@ -227,13 +211,9 @@ func selectNodes(k *karpenterLab, manifest *unstructured.Unstructured, head stri
 		if pool, byName := strings.CutPrefix(group["groupName"].(string), "pool-"); byName {
 			selector = map[string]any{"karpenter.sh/nodepool": pool}
 		}
-		if err := unstructured.SetNestedMap(group, selector, "template", "spec", "nodeSelector"); err != nil {
-			k.Fatal(err)
-		}
+		must(k, unstructured.SetNestedMap(group, selector, "template", "spec", "nodeSelector"))
 	}
-	if err := unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"); err != nil {
-		k.Fatal(err)
-	}
+	must(k, unstructured.SetNestedSlice(manifest.Object, groups, "spec", "workerGroupSpecs"))
 }
 
 // play gives the head's pod the address of the simulated head, and makes running worker pods join the head.
@@ -291,15 +271,11 @@ func (r *rayTeam) want(count int) {
 func (r *rayTeam) status() (c apiv1.Cluster) {
 	r.Helper()
 	code, body, err := r.heliostat.Call(r.Context(), http.MethodGet, "/v1/namespaces/"+r.key.Namespace+"/rayclusters/"+r.key.Name, "")
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	if code != http.StatusOK {
 		return c
 	}
-	if err := json.Unmarshal(body, &c); err != nil {
-		r.Fatal(err)
-	}
+	must(r, json.Unmarshal(body, &c))
 	return c
 }
 
@@ -442,9 +418,7 @@ func secondPoolInStock(k *karpenterLab) {
 func (k *karpenterLab) failures(pool string, least int) (at []time.Time) {
 	k.Helper()
 	events, err := k.Kube.CoreV1().Events(metav1.NamespaceDefault).List(k.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=NodeClaim,reason=InsufficientCapacityError"})
-	if err != nil {
-		k.Fatal(err)
-	}
+	must(k, err)
 	for _, e := range events.Items {
 		if strings.HasPrefix(e.InvolvedObject.Name, pool+"-") {
 			at = append(at, e.FirstTimestamp.Time)
@@ -591,9 +565,15 @@ func deadNode(k *karpenterLab) {
 	if _, err := r.Kube.CoreV1().Nodes().Patch(r.Context(), node, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		r.Fatal(err)
 	}
-	if err := r.Kube.CoreV1().Nodes().Delete(r.Context(), node, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
-		r.Fatal(err)
-	}
+	must(r, r.Kube.CoreV1().Nodes().Delete(r.Context(), node, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 	r.note("node %s is gone", node)
 	r.until("the worker counts as lost", func(c apiv1.Cluster) bool { return groupOf(c, "dies").Ready == 0 }, nil)
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

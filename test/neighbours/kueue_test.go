@@ -52,9 +52,7 @@ func (k *karpenterLab) queued(cluster rig.Cluster, annotation string) *rayTeam {
 	}
 	manifest := cluster.Manifest()
 	manifest.SetLabels(map[string]string{queueKey: queueName})
-	if err := k.Rig.Create(k.Context(), manifest); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Rig.Create(k.Context(), manifest))
 	return k.simulatedHead(nodepool.ClusterKey{Namespace: cluster.Namespace, Name: cluster.Name})
 }
 
@@ -175,18 +173,12 @@ func (k *karpenterLab) ownedElsewhere(namespace, name string) {
 	k.Helper()
 	owner, err := k.Kube.CoreV1().ConfigMaps(namespace).Create(k.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: "wrapper", Labels: map[string]string{queueKey: queueName}}}, metav1.CreateOptions{})
-	if err != nil {
-		k.Fatal(err)
-	}
+	must(k, err)
 	manifest := rig.Cluster{Namespace: namespace, Name: name, Groups: []rig.Group{gpu},
 		Annotations: map[string]string{"heliostat.dev/mode": "managed"}}.Manifest()
 	manifest.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
-	if err := unstructured.SetNestedField(manifest.Object, true, "spec", "suspend"); err != nil {
-		k.Fatal(err)
-	}
-	if err := k.Rig.Create(k.Context(), manifest); err != nil {
-		k.Fatal(err)
-	}
+	must(k, unstructured.SetNestedField(manifest.Object, true, "spec", "suspend"))
+	must(k, k.Rig.Create(k.Context(), manifest))
 }
 
 // demand watches the RayCluster, and submits a task that waits for a GPU.
@@ -203,13 +195,9 @@ func (r *rayTeam) demand() *elasticTeam {
 func (r *rayTeam) notElastic() {
 	r.Helper()
 	object, err := r.Dynamic.Resource(rig.RayClusters).Namespace(r.key.Namespace).Get(r.Context(), r.key.Name, metav1.GetOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	text, err := object.MarshalJSON()
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	if object.GetAnnotations()[elastic] != "true" || strings.Contains(string(text), "schedulingGates") {
 		r.Fatalf("RayCluster %s: want the annotation and no gate: %s", r.key.Name, text)
 	}
@@ -230,9 +218,7 @@ func (r *rayTeam) syncs(group string) {
 	r.Helper()
 	patch := []byte(`{"metadata": {"annotations": {"heliostat.dev/num-gpus-sync": "enforce"}}}`)
 	_, err := r.Dynamic.Resource(rig.RayClusters).Namespace(r.key.Namespace).Patch(r.Context(), r.key.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	r.until("Heliostat says why it does not write a wrong number of GPUs", func(c apiv1.Cluster) bool {
 		n := groupOf(c, group).NumGpus
 		return n.Mismatch && n.Sync.Code == "not-managed" && strings.Contains(n.Sync.Why, "Kueue queues it (queue "+queueName)
@@ -273,9 +259,7 @@ func (e *elasticTeam) patchByHand() {
 	key := e.rayTeam.key
 	_, err := e.Dynamic.Resource(rig.RayClusters).Namespace(key.Namespace).Patch(e.Context(), key.Name, types.JSONPatchType,
 		[]byte(`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 1}]`), metav1.PatchOptions{})
-	if err != nil {
-		e.Fatal(err)
-	}
+	must(e, err)
 	e.eventually("Kueue suspends the RayCluster, and its head is deleted", func(context.Context) error {
 		if !e.restarted() {
 			return errors.New(e.account())

@@ -51,16 +51,10 @@ func startMachines(t *testing.T, arguments ...string) *machines {
 			{Name: "two", Resources: gpus("2"), Offers: []devcluster.Offer{{Price: 1.9}, {CapacityType: "spot", Price: 0.7}}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { m.stop(t) })
-	if err := rig.InstallCRDs(t.Context(), m.Dynamic); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Cluster.AddNodeClass(t.Context(), "machine", "2s"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rig.InstallCRDs(t.Context(), m.Dynamic))
+	must(t, m.Cluster.AddNodeClass(t.Context(), "machine", "2s"))
 	if m.heliostat, err = m.Serve(t.Context(), append([]string{"--log-level", "debug"}, arguments...)...); err != nil {
 		t.Fatal(err)
 	}
@@ -90,9 +84,7 @@ func (m *machines) workload(cluster rig.Cluster, most, replicas int64, pools ...
 	w := &workload{machines: m, name: cluster.Name, journal: rig.NewJournal(nil)}
 	for _, pool := range pools {
 		pool.Class, pool.Labels = "machine", map[string]string{"pool": pool.Name}
-		if err := m.Cluster.AddNodePool(m.Context(), pool); err != nil {
-			m.Fatal(err)
-		}
+		must(m, m.Cluster.AddNodePool(m.Context(), pool))
 		cluster.Groups = append(cluster.Groups, rig.Group{Name: pool.Name, Max: most, Replicas: replicas,
 			NodeSelector: pool.Labels,
 			Params:       map[string]string{"num-cpus": "0", "resources": fmt.Sprintf(`'{"%s": 2}'`, pool.Name)},
@@ -102,9 +94,7 @@ func (m *machines) workload(cluster rig.Cluster, most, replicas int64, pools ...
 	cluster.HeadNodes, cluster.NoTolerations = map[string]string{"heads": "yes"}, true
 	m.Observe(m.Context(), w.name, w.name, w.journal)
 	m.ObserveMachines(m.Context(), w.name, w.name, w.journal)
-	if err := errors.Join(m.Create(m.Context(), cluster.Manifest()), m.HeadAlive(m.Context(), w.name, w.name)); err != nil {
-		m.Fatal(err)
-	}
+	must(m, errors.Join(m.Create(m.Context(), cluster.Manifest()), m.HeadAlive(m.Context(), w.name, w.name)))
 	var err error
 	if w.driver, err = m.Driver(m.Context(), w.name, w.name, w.name); err != nil {
 		m.Fatal(err)
@@ -117,17 +107,13 @@ func (m *machines) workload(cluster rig.Cluster, most, replicas int64, pools ...
 func (w *workload) task(id, pool string, gpus, seconds float64) {
 	w.Helper()
 	command := rig.Command{Do: "task", ID: id, GPUs: gpus, Seconds: seconds, Resources: map[string]float64{pool: gpus}}
-	if err := w.driver.Do(command); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.driver.Do(command))
 }
 
 // end lets a task end: with finish by itself, with release by a cancellation.
 func (w *workload) end(how, id string) {
 	w.Helper()
-	if err := w.driver.Do(rig.Command{Do: how, ID: id}); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.driver.Do(rig.Command{Do: how, ID: id}))
 }
 
 // wait waits for an event of a task. It returns the pod that the event is about.
@@ -136,9 +122,7 @@ func (w *workload) wait(id, event string) rig.Event {
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	e, err := w.driver.Wait(ctx, id, event)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	w.say("%s %s: %s", w.name, event, strings.TrimSpace(id+" "+e.Pod))
 	return e
 }
@@ -172,9 +156,7 @@ func (w *workload) served(pool string) {
 func (w *workload) reclaim(pod string) (node string) {
 	w.Helper()
 	node, err := w.DeleteNodeClaim(w.Context(), w.name, pod)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	w.say("%s: the NodeClaim of node %s is deleted", w.name, node)
 	return node
 }

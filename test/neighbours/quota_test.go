@@ -36,9 +36,7 @@ func TestElasticRayClustersUseTheirQuota(t *testing.T) {
 func eachKueue(t *testing.T, test func(t *testing.T, release string)) {
 	t.Helper()
 	releases, err := kit.Releases(kit.KueueModule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if os.Getenv("HELIOSTAT_TEST_SLOW") == "" {
 		releases = releases[:1]
 	}
@@ -82,9 +80,7 @@ func startKueueLab(t *testing.T, release string, featureGates ...string) *karpen
 	for _, pool := range []string{"ondemand", "spot"} {
 		spec := nodeagent.NodeSpec{Name: pool, Labels: map[string]string{"pool": pool},
 			Capacity: map[string]string{"cpu": "100", "memory": "1000Gi", "nvidia.com/gpu": "100", "nvidia.com/gpu.shared": "8"}}
-		if err := k.Cluster.AddKwokNodes(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.Cluster.AddKwokNodes(t.Context(), spec))
 	}
 	k.flavor("default", nil)
 	k.flavor("gpus", nil)
@@ -128,9 +124,7 @@ func (k *karpenterLab) queue(name, cohort string, gpus ...any) {
 	}
 	local := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue",
 		"metadata": map[string]any{"name": queueName, "namespace": name}, "spec": map[string]any{"clusterQueue": name}}}
-	if err := k.CreateAny(k.Context(), localQueues, local); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.CreateAny(k.Context(), localQueues, local))
 	k.eventually("LocalQueue to be active", func(context.Context) error {
 		found, err := k.Dynamic.Resource(localQueues).Namespace(name).Get(k.Context(), queueName, metav1.GetOptions{})
 		if err != nil {
@@ -219,9 +213,7 @@ func withinQuota(k *karpenterLab) {
 	})
 	_, err := k.Dynamic.Resource(rig.RayClusters).Namespace("within").Patch(k.Context(), "within", types.MergePatchType,
 		[]byte(`{"metadata": {"labels": {"`+queueKey+`": null}}}`), metav1.PatchOptions{})
-	if err != nil {
-		k.Fatal(err)
-	}
+	must(k, err)
 	e.tasks(1)
 	e.until("Heliostat to say that nothing removes the gate", func(c apiv1.Cluster) bool {
 		return slices.ContainsFunc(c.Findings, func(f apiv1.Finding) bool { return strings.Contains(f.Why, "no label "+queueKey) })
@@ -252,15 +244,11 @@ func ownedInQuota(kind string, resource schema.GroupVersionResource, field strin
 		if kind == "RayService" {
 			_, err := k.Dynamic.Resource(resource).Namespace(name).Patch(k.Context(), "owner", types.MergePatchType, fmt.Appendf(nil,
 				`{"status": {"activeServiceStatus": {"rayClusterName": %q}, "pendingServiceStatus": null}}`, key.Name), metav1.PatchOptions{}, "status")
-			if err != nil {
-				k.Fatal(err)
-			}
+			must(k, err)
 		}
 		team.managed()
 		owner, err := k.Dynamic.Resource(resource).Namespace(name).Get(k.Context(), "owner", metav1.GetOptions{})
-		if err != nil {
-			k.Fatal(err)
-		}
+		must(k, err)
 		e := &elasticTeam{team, k.witness(team.key, owner.GetUID())}
 		ids := e.tasks(3)
 		e.run(2)
@@ -364,9 +352,7 @@ func quotaFreed(k *karpenterLab) {
 	hog := rig.Cluster{Namespace: "freed", Name: "hog", Groups: []rig.Group{gpuGroupOn("gpu", "", 2)},
 		Annotations: map[string]string{"heliostat.dev/mode": "off"}}.Manifest()
 	hog.SetLabels(map[string]string{queueKey: queueName})
-	if err := k.Rig.Create(k.Context(), hog); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Rig.Create(k.Context(), hog))
 	k.eventually("the other RayCluster to have its quota", func(context.Context) error {
 		list, err := k.Dynamic.Resource(workloads).Namespace("freed").List(k.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) == 0 {
@@ -394,9 +380,7 @@ func quotaFreed(k *karpenterLab) {
 		e.Errorf("%d Workloads waited for quota that others have, want at most one", n)
 	}
 	err := k.Dynamic.Resource(rig.RayClusters).Namespace("freed").Delete(k.Context(), "hog", metav1.DeleteOptions{})
-	if err != nil {
-		k.Fatal(err)
-	}
+	must(k, err)
 	e.run(3)
 	e.unharmed()
 }
@@ -429,17 +413,13 @@ func (k *karpenterLab) stopPolicy(queue, policy string) {
 	k.Helper()
 	_, err := k.Dynamic.Resource(clusterQueues).Patch(k.Context(), queue, types.MergePatchType,
 		[]byte(`{"spec": {"stopPolicy": "`+policy+`"}}`), metav1.PatchOptions{})
-	if err != nil {
-		k.Fatal(err)
-	}
+	must(k, err)
 }
 
 func kueueDown(k *karpenterLab) {
 	k.queue("down", "", gpusOf("gpus", "4"))
 	e := k.elasticCluster("down", gpuGroupOn("gpu", "", 0))
-	if err := k.Cluster.KillPart(devcluster.Kueue); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Cluster.KillPart(devcluster.Kueue))
 	e.tasks(2)
 	var message string
 	e.until("Heliostat to say that the webhook does not answer", func(c apiv1.Cluster) bool {
@@ -448,9 +428,7 @@ func kueueDown(k *karpenterLab) {
 	}, nil)
 	e.note("error: %s", message)
 	e.decides(3)
-	if err := k.Cluster.RestartPart(k.Context(), devcluster.Kueue); err != nil {
-		k.Fatal(err)
-	}
+	must(k, k.Cluster.RestartPart(k.Context(), devcluster.Kueue))
 	e.run(2)
 	e.unharmed()
 }

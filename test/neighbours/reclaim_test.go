@@ -97,9 +97,7 @@ func (w *workload) fill(pool string) (remove func()) {
 		return err
 	})
 	return func() {
-		if err := client.Delete(w.Context(), "filler", metav1.DeleteOptions{}); err != nil {
-			w.Fatal(err)
-		}
+		must(w, client.Delete(w.Context(), "filler", metav1.DeleteOptions{}))
 	}
 }
 
@@ -191,9 +189,7 @@ func (w *workload) idleTimeout(seconds int) {
 	patch := fmt.Appendf(nil, `{"spec": {"autoscalerOptions": {"idleTimeoutSeconds": %d}}}`, seconds)
 	_, err := w.Dynamic.Resource(rig.RayClusters).Namespace(w.name).Patch(w.Context(), w.name, types.MergePatchType, patch,
 		metav1.PatchOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 }
 
 // lostWithoutHeliostat takes the RayCluster out of Heliostat's hands and the guard from a worker, and deletes its
@@ -205,14 +201,10 @@ func (w *workload) lostWithoutHeliostat(id, pod string) {
 		"cluster-autoscaler.kubernetes.io/safe-to-evict": null}}}`)
 	_, err := w.Dynamic.Resource(rig.RayClusters).Namespace(w.name).Patch(w.Context(), w.name, types.MergePatchType, off,
 		metav1.PatchOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	w.until("the guard is taken away", func(ctx context.Context) error {
 		_, err := w.Kube.CoreV1().Pods(w.name).Patch(ctx, pod, types.MergePatchType, bare, metav1.PatchOptions{})
-		if err != nil {
-			w.Fatal(err)
-		}
+		must(w, err)
 		time.Sleep(time.Second) // Heliostat would put it back within a cycle, 0.2 s
 		return w.isGuarded(pod, false)(ctx)
 	})
@@ -229,9 +221,7 @@ func (w *workload) lostWithoutHeliostat(id, pod string) {
 func (w *workload) nodeOf(pod string) *corev1.Node {
 	w.Helper()
 	node, err := w.NodeOf(w.Context(), w.name, pod)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return node
 }
 
@@ -292,9 +282,7 @@ func (w *workload) hasOnly(pod string) func(context.Context) error {
 func (w *workload) unchanged(pool string, want []string) {
 	w.Helper()
 	pods, err := w.pods(w.Context(), pool)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	for _, pod := range pods {
 		if !slices.Contains(want, pod.Name) || pod.DeletionTimestamp != nil || len(pods) != len(want) {
 			w.Fatalf("%s: worker %s of %d, deleted at %v; want %v", w.name, pod.Name, len(pods), pod.DeletionTimestamp, want)
@@ -357,9 +345,7 @@ func (w *workload) blockedBy(ctx context.Context, pods []string) error {
 func (w *workload) claims(pool string) (names []string) {
 	w.Helper()
 	claims, err := w.NodeClaims(w.Context(), pool)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	for _, claim := range claims {
 		names = append(names, claim.GetName())
 	}

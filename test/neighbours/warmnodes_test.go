@@ -76,9 +76,7 @@ func warmNodesOf(c apiv1.Cluster) capacity.NodesPlan {
 func (r *rayTeam) nodeNames(pool string) (names []string) {
 	r.Helper()
 	nodes, err := r.Kube.CoreV1().Nodes().List(r.Context(), metav1.ListOptions{LabelSelector: "karpenter.sh/nodepool=" + pool})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	for i := range nodes.Items {
 		names = append(names, nodes.Items[i].Name)
 	}
@@ -107,9 +105,7 @@ func (r *rayTeam) asksForWorkers() {
 		}
 		return nil
 	}
-	if err := shape(r.Context(), ""); err != nil {
-		r.Fatal(err)
-	}
+	must(r, shape(r.Context(), ""))
 	patch := []byte(`[{"op":"add","path":"/spec/workerGroupSpecs/0/template/metadata","value":{"labels":{"tier":"first"}}}]`)
 	if _, err := r.Dynamic.Resource(rig.RayClusters).Namespace("ahead").Patch(r.Context(), "ahead", types.JSONPatchType,
 		patch, metav1.PatchOptions{}); err != nil {
@@ -123,9 +119,7 @@ func (r *rayTeam) buffers() []unstructured.Unstructured {
 	r.Helper()
 	list, err := r.Dynamic.Resource(capacityBuffers).Namespace("ahead").List(r.Context(),
 		metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=heliostat"})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	return list.Items
 }
 
@@ -197,9 +191,7 @@ func (r *rayTeam) bufferNominated() bool {
 	r.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		events, err := r.Kube.CoreV1().Events("buffer").List(r.Context(), metav1.ListOptions{FieldSelector: "reason=Nominated"})
-		if err != nil {
-			r.Fatal(err)
-		}
+		must(r, err)
 		if slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
 			return strings.HasPrefix(e.InvolvedObject.Name, "capacity-buffer-")
 		}) {
@@ -217,9 +209,7 @@ func (r *rayTeam) resizeBuffer(replicas int64) {
 	}
 	_, err := r.Dynamic.Resource(capacityBuffers).Namespace("buffer").Patch(r.Context(), "warm", types.MergePatchType,
 		fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 }
 
 // buffer asks Karpenter to keep machines for so many more workers.
@@ -230,15 +220,11 @@ func (r *rayTeam) buffer(replicas int64) {
 		Spec: corev1.PodSpec{NodeSelector: map[string]string{"team": "buffer"}, Containers: []corev1.Container{{Name: "worker",
 			Image: "none", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}}}}}}
 	_, err := r.Kube.CoreV1().PodTemplates("buffer").Create(r.Context(), template, metav1.CreateOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	err = r.CreateAny(r.Context(), capacityBuffers, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
 		"metadata": map[string]any{"name": "warm", "namespace": "buffer"},
 		"spec":     map[string]any{"podTemplateRef": map[string]any{"name": "worker"}, "replicas": replicas},
 	}})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 }

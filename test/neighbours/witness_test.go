@@ -46,9 +46,7 @@ func (k *karpenterLab) witness(key nodepool.ClusterKey, job types.UID) *witness 
 	w := &witness{key: key, pods: map[types.UID]*corev1.Pod{}, workloads: map[string]*unstructured.Unstructured{},
 		waited: map[string]bool{}}
 	object, err := k.Dynamic.Resource(rig.RayClusters).Namespace(key.Namespace).Get(k.Context(), key.Name, metav1.GetOptions{})
-	if err != nil {
-		k.Fatal(err)
-	}
+	must(k, err)
 	w.rayCluster, w.job = object, cmp.Or(job, object.GetUID())
 	all := metav1.ListOptions{}
 	k.watch(func() (watch.Interface, error) {
@@ -70,9 +68,7 @@ func (k *karpenterLab) watch(open func() (watch.Interface, error), see func(watc
 	if apierrors.IsNotFound(err) {
 		return // the kind is not installed
 	}
-	if err != nil {
-		k.Fatal(err)
-	}
+	must(k, err)
 	go func() {
 		defer stream.Stop()
 		for event := range stream.ResultChan() {
