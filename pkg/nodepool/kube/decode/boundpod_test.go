@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -156,10 +155,7 @@ func TestAPodThatTakesNothingOrIsNoWorkerIsRecognized(t *testing.T) {
 // fixtureNode reads one of the recorded nodes, with more labels and annotations than the source shows.
 func fixtureNode(t *testing.T, name string, labels, annotations map[string]string) (sharing.NodeObject, landing.Node) {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/nodes/" + name + ".yaml")
-	must(t, err)
-	node := &corev1.Node{}
-	must(t, yaml.Unmarshal(raw, node))
+	node := readData[*corev1.Node](t, "testdata/nodes/"+name+".yaml")
 	for into, more := range map[*map[string]string]map[string]string{&node.Labels: labels, &node.Annotations: annotations} {
 		if *into == nil {
 			*into = map[string]string{}
@@ -262,10 +258,7 @@ func firstUUID(node sharing.NodeObject) string {
 }
 
 func TestNodepoolsShowsAsFreeWhatThePlannerCounts(t *testing.T) {
-	raw, err := os.ReadFile("testdata/nodes/eks-karpenter-p4d.yaml")
-	must(t, err)
-	node := &corev1.Node{}
-	must(t, yaml.Unmarshal(raw, node))
+	node := readData[*corev1.Node](t, "testdata/nodes/eks-karpenter-p4d.yaml")
 	pod := podText(t, "metadata: {name: p}\nspec: {nodeName: "+node.Name+", initContainers: [{name: s, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}, {name: i, resources: {limits: {nvidia.com/gpu: 3}}}], containers: [{name: a, resources: {limits: {nvidia.com/gpu: 2}}}]}")
 	set := &NodeSet{nodes: []sharing.NodeObject{ForGPUs(node)}}
 	set.addPod(pod)

@@ -197,9 +197,7 @@ func TestOneUnreadableRequestDoesNotCostTheOthers(t *testing.T) {
 }
 
 func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
-	cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
-		map[string]any{"groupName": "a"}, map[string]any{"groupName": "b"}, map[string]any{"groupName": "a"},
-	}}}}, nil)
+	cluster := Cluster(sharing.Reader{}, manifestOf(t, `{spec: {workerGroupSpecs: [{groupName: a}, {groupName: b}, {groupName: a}]}}`), nil)
 	var broken []bool
 	for _, g := range cluster.Groups {
 		broken = append(broken, g.Broken)
@@ -365,9 +363,7 @@ func TestAPodOfAWorkloadIsHeldUntilTheSchedulerTriesIt(t *testing.T) {
 }
 
 func TestPodsThatBelongNowhereAreFindings(t *testing.T) {
-	d := DecodeObject(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{
-		map[string]any{"groupName": "gpu", "numOfHosts": int64(2), "scaleStrategy": map[string]any{"workersToDelete": []any{"", "head"}}},
-	}}}})
+	d := DecodeObject(manifestOf(t, `{spec: {workerGroupSpecs: [{groupName: gpu, numOfHosts: 2, scaleStrategy: {workersToDelete: ["", head]}}]}}`))
 	cluster := Join(d, kept(pod("head", headNode, "headgroup"), pod("a", workerNode, "old"), pod("b", workerNode, "gpu")))
 	for _, code := range []string{GroupRemoved, ReplicaUnnamed, DeleteListForeign} {
 		if !slices.Contains(codes(cluster.Findings), code) {
@@ -381,9 +377,8 @@ func TestPodsThatBelongNowhereAreFindings(t *testing.T) {
 
 // An admission webhook or a newer Kubernetes may complete what a template lacks, so a pod that runs proves more than a rule.
 func TestAPodThatRunsDisprovesThatItsGroupIsRefused(t *testing.T) {
-	refused := map[string]any{"groupName": "gpu", "maxReplicas": int64(2), "template": map[string]any{"spec": map[string]any{
-		"restartPolicy": "always", "containers": []any{map[string]any{"name": "ray", "image": "i"}}}}}
-	d := DecodeObject(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workerGroupSpecs": []any{refused}}}})
+	d := DecodeObject(manifestOf(t, `{spec: {workerGroupSpecs: [
+		{groupName: gpu, maxReplicas: 2, template: {spec: {restartPolicy: always, containers: [{name: ray, image: i}]}}}]}}`))
 	runs := func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "ray", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	}
@@ -408,16 +403,9 @@ func TestAPodThatRunsDisprovesThatItsGroupIsRefused(t *testing.T) {
 // The operator stops at the first group whose pods are refused (docs/reference/facts.md#group-order): the finding names
 // the groups behind it.
 func TestAGroupThatBlocksLaterOnesIsAFinding(t *testing.T) {
-	d := DecodeObject(&unstructured.Unstructured{Object: map[string]any{
-		"spec": map[string]any{"workerGroupSpecs": []any{
-			map[string]any{"groupName": "good", "replicas": int64(1)},
-			map[string]any{"groupName": "bad", "replicas": int64(1)},
-			map[string]any{"groupName": "late", "replicas": int64(1)},
-		}},
-		"status": map[string]any{"conditions": []any{
-			map[string]any{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreateWorkerPod", "message": "forbidden"},
-		}},
-	}})
+	d := DecodeObject(manifestOf(t, `
+spec: {workerGroupSpecs: [{groupName: good, replicas: 1}, {groupName: bad, replicas: 1}, {groupName: late, replicas: 1}]}
+status: {conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreateWorkerPod, message: forbidden}]}`))
 	cluster := Join(d, kept(pod("w", workerNode, "good")))
 	for _, f := range cluster.Findings {
 		if f.Code == WorkerPodsFail {
@@ -487,7 +475,7 @@ func TestOnlyAReadableOptInAllowsToTakeGPUs(t *testing.T) {
 
 // What is handed out may be changed by its reader; the kept form must not.
 func TestJoinHandsOutCopies(t *testing.T) {
-	d := DecodeObject(&unstructured.Unstructured{Object: objectOf(t, sample)})
+	d := DecodeObject(manifestOf(t, sample))
 	Join(d, nil).Groups[0].Resources["GPU"] = 0
 	if d.Cluster.Groups[0].Resources["GPU"] != raydemand.One {
 		t.Error("a reader changed the kept form")
@@ -520,6 +508,12 @@ func TestARayClusterOfTheCacheSaysTheSame(t *testing.T) {
 	}
 }
 
+// manifestOf reads an object from YAML.
+func manifestOf(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	return &unstructured.Unstructured{Object: objectOf(t, manifest)}
+}
+
 func objectOf(t *testing.T, manifest string) map[string]any {
 	t.Helper()
 	object := map[string]any{}
@@ -528,8 +522,7 @@ func objectOf(t *testing.T, manifest string) map[string]any {
 }
 
 func TestARayClusterSaysWhenItWasCreated(t *testing.T) {
-	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm", "namespace": "ml",
-		"creationTimestamp": "2026-03-01T12:00:00Z"}, "spec": map[string]any{}}}
+	object := manifestOf(t, `{metadata: {name: llm, namespace: ml, creationTimestamp: "2026-03-01T12:00:00Z"}, spec: {}}`)
 	want := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	if got := Decode(sharing.Reader{}, object).Cluster.CreatedAt; !got.Equal(want) {
 		t.Errorf("created at %s, want %s", got, want)
@@ -540,10 +533,7 @@ func TestASuspendedRayClusterIsHeliostatsOwnUntilItsSpecChanges(t *testing.T) {
 	for text, want := range map[string]bool{
 		"2026-03-01T10:00:00Z 4": true, "2026-03-01T10:00:00Z 3": false, "2026-03-01T10:00:00Z": false, "soon 4": false,
 	} {
-		cluster := DecodeObject(&unstructured.Unstructured{Object: map[string]any{
-			"metadata": map[string]any{"generation": int64(4), "annotations": map[string]any{nodepool.IdleSinceAnnotation: text}},
-			"spec":     map[string]any{"suspend": true},
-		}}).Cluster
+		cluster := DecodeObject(manifestOf(t, `{metadata: {generation: 4, annotations: {`+nodepool.IdleSinceAnnotation+`: "`+text+`"}}, spec: {suspend: true}}`)).Cluster
 		if own := !cluster.IdleSince.IsZero(); own != want {
 			t.Errorf("%q at generation 4: Heliostat has suspended it: %t, want %t", text, own, want)
 		}
@@ -613,16 +603,11 @@ func TestManyFaultsAreReportedBriefly(t *testing.T) {
 	}
 }
 
-func annotatedWith(policy string) Decoded {
-	return DecodeObject(&unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"namespace": "ml", "name": "llm", "generation": int64(1), "annotations": map[string]any{capacity.Annotation: policy}},
-		"spec":     map[string]any{},
-		"status":   map[string]any{"observedGeneration": int64(1)},
-	}})
-}
-
 func TestAPolicyThatCannotBeReadWantsNothingAndIsAFinding(t *testing.T) {
-	d := annotatedWith(`{"keepWarm": [{"group": "gpu", "count": "two"}]}`)
+	d := DecodeObject(manifestOf(t, `
+metadata: {generation: 1, annotations: {`+capacity.Annotation+`: '{"keepWarm": [{"group": "gpu", "count": "two"}]}'}}
+spec: {}
+status: {observedGeneration: 1}`))
 	p := d.Cluster.Policy
 	if p == nil || !cmp.Equal(p.Policy, capacity.Policy{}) || p.Fault == "" {
 		t.Errorf("policy %+v, want one that counts and wants nothing", p)

@@ -28,17 +28,14 @@ import (
 // ready.
 func readNode(t *testing.T, name string) *corev1.Node {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata/nodes", name+".yaml"))
-	must(t, err)
-	var node corev1.Node
-	must(t, yaml.Unmarshal(raw, &node))
+	node := readData[*corev1.Node](t, "testdata/nodes/"+name+".yaml")
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return &node
+			return node
 		}
 	}
 	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
-	return &node
+	return node
 }
 
 func TestRealNodesHoldTheirAllocatableResources(t *testing.T) {

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -229,10 +228,6 @@ type fixture struct {
 		Labels    map[string]string `json:"labels"`
 		Error     string            `json:"error"`
 	} `json:"rayStart"`
-	// RayAutoscaler is what Ray's own autoscaler plans the group with; without Resources it cannot read the cluster.
-	RayAutoscaler *struct {
-		Resources map[string]float64 `json:"resources"`
-	} `json:"rayAutoscaler"`
 }
 
 func eachFixture(t *testing.T, test func(t *testing.T, f fixture)) {
@@ -242,11 +237,7 @@ func eachFixture(t *testing.T, test func(t *testing.T, f fixture)) {
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
-			raw, err := os.ReadFile(path)
-			must(t, err)
-			var f fixture
-			must(t, yaml.Unmarshal(raw, &f))
-			test(t, f)
+			test(t, readData[fixture](t, path))
 		})
 	}
 }
@@ -403,39 +394,31 @@ func TestAnAcceptedSpecIsNotRefused(t *testing.T) {
 
 type shapeCase struct {
 	Spec struct {
-		GroupName      string            `json:"groupName"`
-		MinReplicas    int               `json:"minReplicas"`
-		MaxReplicas    int               `json:"maxReplicas"`
-		NumOfHosts     int               `json:"numOfHosts"`
-		RayStartParams map[string]any    `json:"rayStartParams"`
-		Limits         map[string]any    `json:"limits"`
-		Requests       map[string]any    `json:"requests"`
-		Resources      map[string]any    `json:"resources"`
-		Labels         map[string]any    `json:"labels"`
-		NodeSelector   map[string]string `json:"nodeSelector"`
+		GroupName      string         `json:"groupName"`
+		MinReplicas    int            `json:"minReplicas"`
+		MaxReplicas    int            `json:"maxReplicas"`
+		NumOfHosts     int            `json:"numOfHosts"`
+		RayStartParams map[string]any `json:"rayStartParams"`
+		Limits         map[string]any `json:"limits"`
+		Requests       map[string]any `json:"requests"`
+		Resources      map[string]any `json:"resources"`
+		Labels         map[string]any `json:"labels"`
 	} `json:"workerGroupSpec"`
-	Quantities []struct {
-		In  string  `json:"in"`
-		Out float64 `json:"out"`
-	} `json:"quantities"`
-	Expect struct {
-		Shape struct {
-			Resources map[string]float64 `json:"resources"`
-			Labels    map[string]string  `json:"labels"`
-		} `json:"shape"`
-	} `json:"expect"`
 }
 
-func readShape(t *testing.T, name string) shapeCase {
+// readData reads a file of YAML or JSON.
+func readData[T any](t *testing.T, path string) (value T) {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/group-shape/" + name + ".json")
+	raw, err := os.ReadFile(path)
 	must(t, err)
-	var c shapeCase
-	must(t, json.Unmarshal(raw, &c))
-	return c
+	must(t, yaml.Unmarshal(raw, &value))
+	return value
 }
 
-func (c shapeCase) cluster() nodepool.Cluster {
+// shapedCluster returns a RayCluster with the group of a recorded case.
+func shapedCluster(t *testing.T, name string) nodepool.Cluster {
+	t.Helper()
+	c := readData[shapeCase](t, "testdata/group-shape/"+name+".json")
 	return Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "shape", "namespace": "ml"},
 		"spec": map[string]any{
@@ -461,7 +444,7 @@ func template(limits, requests map[string]any) map[string]any {
 // Double quotes inside double quotes: Ray's autoscaler cuts the outer ones, bash takes all of them and `ray start`
 // ends.
 func TestAResourcesStringThatBashEatsBreaksTheGroup(t *testing.T) {
-	cluster := readShape(t, "shape-tpu-custom-resource").cluster()
+	cluster := shapedCluster(t, "shape-tpu-custom-resource")
 	if !cluster.Groups[0].Broken || !slices.Contains(codes(cluster.Findings), RayStartFails) {
 		t.Errorf("Broken %v, findings %v", cluster.Groups[0].Broken, cluster.Findings)
 	}
@@ -469,19 +452,16 @@ func TestAResourcesStringThatBashEatsBreaksTheGroup(t *testing.T) {
 
 // Ray's autoscaler fails the pass of the whole cluster; here the group is planned without a CPU, and a finding says so.
 func TestAGroupWithoutCPUIsAFindingOfThatGroup(t *testing.T) {
-	cluster := readShape(t, "shape-no-cpu-is-an-error").cluster()
+	cluster := shapedCluster(t, "shape-no-cpu-is-an-error")
 	if _, has := cluster.Groups[0].Resources[raydemand.CPU]; has || !slices.Contains(codes(cluster.Findings), ResourceUnknown) {
 		t.Errorf("resources %v, findings %v", cluster.Groups[0].Resources, cluster.Findings)
 	}
 }
 
 func TestTheTypeOfATPUSliceFollowsFromItsNodeSelectors(t *testing.T) {
-	raw, err := os.ReadFile("testdata/group-shape/shape-tpu-type-from-selectors.json")
-	must(t, err)
-	var c struct {
+	c := readData[struct {
 		TPUTypes []struct{ Accelerator, Topology, Type string }
-	}
-	must(t, json.Unmarshal(raw, &c))
+	}](t, "testdata/group-shape/shape-tpu-type-from-selectors.json")
 	if len(c.TPUTypes) == 0 {
 		t.Fatal("the case has no types")
 	}
