@@ -33,8 +33,9 @@ var _ grpc.ClientConnInterface = (*conn)(nil)
 
 func newConn(config Config) *conn { return &conn{config: config, place: make(chan struct{}, 1)} }
 
-// Invoke makes a unary call. Its errors are those of gRPC. It calls again on a new connection if the head has ended the
-// one that was open, which shows only now; all calls of this package may be repeated.
+// Invoke makes a unary call. Its errors are those of gRPC. It calls again on a new connection, once, if the head has
+// refused to begin the call, or has ended the connection that was open, which shows only now; all calls of this package
+// may be repeated.
 func (c *conn) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
 	select {
 	case c.place <- struct{}{}:
@@ -52,36 +53,39 @@ func (c *conn) Invoke(ctx context.Context, method string, args, reply any, optio
 	}
 	r := request{method: method, authority: c.config.Address, token: token, secure: c.config.TLS != nil,
 		message: message, longest: c.config.MaxMessage}
-	for {
+	for first := true; ; first = false {
 		reused := c.link != nil
 		if err := c.connect(ctx); err != nil {
 			return err
 		}
-		heard, err := c.call(ctx, r, reply, options)
+		err := c.call(ctx, r, reply, options)
 		var failed broken
 		switch {
 		case !errors.As(err, &failed):
 			return err
 		case ctx.Err() != nil:
 			return status.FromContextError(ctx.Err()).Err()
-		case !reused || heard:
+		case !first || !failed.refused && (failed.heard || !reused):
 			return status.Errorf(codes.Unavailable, "connection error: %v", failed.error)
 		}
 	}
 }
 
-// broken is an error of the connection, which says nothing of the call.
-type broken struct{ error }
+// broken is an error of the connection, which says nothing of the call; heard and refused are those of the response.
+type broken struct {
+	error
+	heard, refused bool
+}
 
-// call makes one call on the connection. heard: the head has answered something, so it has seen the call.
-func (c *conn) call(ctx context.Context, r request, reply any, options []grpc.CallOption) (heard bool, err error) {
+// call makes one call on the connection.
+func (c *conn) call(ctx context.Context, r request, reply any, options []grpc.CallOption) error {
 	e := exchanges.Get().(*exchange)
 	a, err := e.call(ctx, c.link, r)
 	if err != nil || c.link.ends {
 		c.disconnect()
 	}
 	if err != nil {
-		return a.heard, broken{err}
+		return broken{err, a.heard, a.refused}
 	}
 	defer exchanges.Put(e) // the reply is in it; one that has failed may be in the middle of a frame
 	for _, option := range options {
@@ -91,11 +95,11 @@ func (c *conn) call(ctx context.Context, r request, reply any, options []grpc.Ca
 	}
 	if a.code == codes.OK {
 		if err := decodeReply(a.reply, reply); err != nil {
-			return true, status.Error(codes.Internal, err.Error())
+			return status.Error(codes.Internal, err.Error())
 		}
-		return true, nil
+		return nil
 	}
-	return true, status.Error(a.code, a.message)
+	return status.Error(a.code, a.message)
 }
 
 // NewStream returns an error: no call of this package is a stream.

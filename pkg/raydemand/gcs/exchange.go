@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strconv"
@@ -43,6 +44,8 @@ const (
 	mostWindow = 1<<31 - 1
 	// grantAfter is how much the head may have sent before it gets a larger window.
 	grantAfter = 1 << 20
+	// frameHeader is how many bytes come before each frame; the first three are its length.
+	frameHeader = 9
 	// keptReply is the longest reply whose buffer is used again.
 	keptReply = 1 << 20
 	// mostHeader bounds the header of a reply, with the text of an error.
@@ -67,8 +70,8 @@ type response struct {
 	message, details string
 	// reply is valid until the next call of the exchange.
 	reply []byte
-	// heard: the head has answered something, so it has seen the call.
-	heard bool
+	// heard: the head has answered something, so it has seen the call. refused: it says that it has not begun it.
+	heard, refused bool
 }
 
 // exchange makes calls. It holds what a call needs and a connection that waits does not, so that connections share it.
@@ -162,12 +165,30 @@ func (e *exchange) roundTrip(r request) (err error) {
 		rest, e.window, e.quota = rest[n:], e.window-int64(n), e.quota-int64(n)
 	}
 	e.ends = e.ends || len(rest) > 0 // the head has answered before it had the whole call
-	for !e.done || e.in.Buffered() > 0 && !e.ends {
+	for !e.done {
 		if err := e.read(r.longest); err != nil {
 			return err
 		}
 	}
 	e.conclude()
+	if !e.ends && e.rest(r.longest) != nil {
+		e.ends = true // the call has its answer
+	}
+	return nil
+}
+
+// rest handles the frames that have come with the end of a reply. A part of a frame is an error: it would get lost.
+func (e *exchange) rest(longest int) error {
+	for e.in.Buffered() > 0 {
+		header, err := e.in.Peek(min(frameHeader, e.in.Buffered()))
+		if err != nil || len(header) < frameHeader ||
+			e.in.Buffered() < frameHeader+int(header[0])<<16+int(header[1])<<8+int(header[2]) {
+			return errors.Join(err, io.ErrUnexpectedEOF)
+		}
+		if err := e.read(longest); err != nil {
+			return err
+		}
+	}
 	return e.out.Flush()
 }
 
@@ -230,11 +251,15 @@ func (e *exchange) read(longest int) error {
 		}
 	case *http2.GoAwayFrame:
 		e.ends = true
-		if f.LastStreamID < e.stream {
+		if f.LastStreamID < e.stream && !e.done {
+			e.refused = true
 			return fmt.Errorf("the head ends the connection: %v %q", f.ErrCode, shortened(string(f.DebugData())))
 		}
 	case *http2.RSTStreamFrame:
-		if own && !e.done {
+		if own && !e.done && f.ErrCode == http2.ErrCodeRefusedStream {
+			e.refused = true
+			return fmt.Errorf("the head refuses the call: %v", f.ErrCode)
+		} else if own && !e.done {
 			e.fail(codeOfReset(f.ErrCode), "the head ended the call: "+f.ErrCode.String())
 		}
 	case *http2.MetaHeadersFrame:
@@ -251,12 +276,17 @@ func (e *exchange) settings(f *http2.SettingsFrame) error {
 	if f.IsAck() {
 		return nil
 	}
-	if value, has := f.Value(http2.SettingInitialWindowSize); has {
-		e.quota += int64(value) - e.first
-		e.first = int64(value)
-	}
-	if value, has := f.Value(http2.SettingMaxFrameSize); has {
-		e.frame = int(value)
+	if err := f.ForeachSetting(func(s http2.Setting) error {
+		switch s.ID {
+		case http2.SettingInitialWindowSize:
+			e.quota += int64(s.Val) - e.first
+			e.first = int64(s.Val)
+		case http2.SettingMaxFrameSize:
+			e.frame = int(s.Val)
+		}
+		return s.Valid()
+	}); err != nil {
+		return err
 	}
 	return e.framer.WriteSettingsAck()
 }
@@ -269,7 +299,11 @@ func (e *exchange) data(f *http2.DataFrame, own bool, longest int) error {
 		}
 		e.taken = 0
 	}
-	if !own || e.done {
+	switch {
+	case !own || e.done:
+		return nil
+	case e.known: // a page of a proxy, whose status is known
+		e.done = f.StreamEnded()
 		return nil
 	}
 	e.body = append(e.body, f.Data()...)
@@ -343,8 +377,6 @@ func (e *exchange) conclude() {
 // codeOfReset returns the status of a call that the head has reset (gRPC over HTTP/2, "Errors").
 func codeOfReset(code http2.ErrCode) codes.Code {
 	switch code {
-	case http2.ErrCodeRefusedStream:
-		return codes.Unavailable
 	case http2.ErrCodeCancel:
 		return codes.Canceled
 	case http2.ErrCodeEnhanceYourCalm:

@@ -42,8 +42,11 @@ func (c *Client) unreached(s *status.Status, timeout time.Duration) error {
 		failure.Advice = network
 		return failure
 	}
-	if _, cause, failed := strings.Cut(s.Message(), "authentication handshake failed: "); failed &&
-		!strings.Contains(cause, "EOF") {
+	_, cause, failed := strings.Cut(s.Message(), "authentication handshake failed: ")
+	if !failed { // with TLS 1.3, a head refuses a certificate after the handshake
+		_, cause, failed = strings.Cut(s.Message(), "remote error: ")
+	}
+	if failed && !strings.Contains(cause, "EOF") {
 		failure.Happened = fmt.Sprintf("TLS with %s failed: %s", c.config.Address, shortened(cause))
 		failure.Advice = "look at the certificates of both, and whether the head speaks TLS (RAY_USE_TLS=1)"
 		return failure

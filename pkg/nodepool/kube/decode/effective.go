@@ -141,7 +141,7 @@ func startOf(group Fields, pod *corev1.Pod, ownCommand bool) rayStart {
 		}
 	}
 	variables[generatedCommand] = generated
-	found := startsIn(script, variables)
+	found := startsIn(script, variables, mostNested)
 	if len(found) == 0 {
 		s.known = strings.Contains(script, generatedCommand)
 		return s
@@ -156,8 +156,15 @@ func startOf(group Fields, pod *corev1.Pod, ownCommand bool) rayStart {
 	return s
 }
 
-// startsIn returns the arguments of each `ray start` of a script, and of the scripts that it passes to a shell or eval.
-func startsIn(script string, variables map[string]string) (found [][]shellWord) {
+// mostNested is how deep scripts in scripts are read: a variable may have itself in its value.
+const mostNested = 4
+
+// startsIn returns the arguments of each `ray start` of a script, and of the scripts that it passes to a shell or eval,
+// so deep.
+func startsIn(script string, variables map[string]string, deep int) (found [][]shellWord) {
+	if deep < 0 {
+		return nil
+	}
 	for _, command := range shellCommands(script, variables) {
 		for i, word := range command {
 			name := word.Text
@@ -170,13 +177,13 @@ func startsIn(script string, variables map[string]string) (found [][]shellWord) 
 				break
 			}
 			if name == "eval" {
-				found = append(found, startsIn(strings.Join(textsOf(command[i+1:]), " "), variables)...)
+				found = append(found, startsIn(strings.Join(textsOf(command[i+1:]), " "), variables, deep-1)...)
 				break
 			}
 			if i > 0 {
 				flag := command[i-1].Text
 				if flag == "--" || strings.HasPrefix(flag, "-") && strings.HasSuffix(flag, "c") {
-					found = append(found, startsIn(name, variables)...)
+					found = append(found, startsIn(name, variables, deep-1)...)
 				}
 			}
 		}
@@ -186,7 +193,7 @@ func startsIn(script string, variables map[string]string) (found [][]shellWord) 
 
 // flagWords returns the words of the operator's flags. Flags that bash cannot read are split at blanks.
 func flagWords(flags string) []string {
-	if found := startsIn("ray start "+flags, nil); len(found) > 0 {
+	if found := startsIn("ray start "+flags, nil, mostNested); len(found) > 0 {
 		return textsOf(found[0])
 	}
 	return strings.Fields(flags)

@@ -267,9 +267,19 @@ type shellWord struct {
 	Unknown bool
 }
 
+// longestScript is the longest script that is read, in bytes, and mostParentheses how many may be open in it: the parser
+// takes more than 1 KB of stack for each level, and time with its square.
+const (
+	longestScript   = 64 << 10
+	mostParentheses = 1000
+)
+
 // shellCommands returns the words of each simple command of a bash script, wherever it is in it, as bash passes them to
-// the command. known are variables whose values are known. It returns nothing for a script that is not bash.
+// the command. known are variables whose values are known. It returns nothing for a script that is not bash, or too long.
 func shellCommands(script string, known map[string]string) (commands [][]shellWord) {
+	if len(script) > longestScript || strings.Count(script, "(") > mostParentheses {
+		return nil
+	}
 	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
 	if err != nil {
 		return nil
@@ -286,8 +296,17 @@ func shellCommands(script string, known map[string]string) (commands [][]shellWo
 		}
 		var words []shellWord
 		for _, word := range call.Args {
-			texts, err := expand.Fields(config, word)
-			if err != nil || hasUnknown(word, known) {
+			texts, err := []string(nil), error(nil)
+			unknown := hasUnknown(script, word, known)
+			switch {
+			case unknown:
+			case hasBraces(word): // a few of them stand for any number of words
+				texts = make([]string, 1)
+				texts[0], err = expand.Literal(config, word)
+			default:
+				texts, err = expand.Fields(config, word)
+			}
+			if unknown || err != nil {
 				written := script[word.Pos().Offset():word.End().Offset()]
 				words = append(words, shellWord{strings.ReplaceAll(written, `"`, ""), true})
 				continue
@@ -302,14 +321,27 @@ func shellCommands(script string, known map[string]string) (commands [][]shellWo
 	return commands
 }
 
-// hasUnknown reports whether a word has a variable whose value is not known.
-func hasUnknown(word *syntax.Word, known map[string]string) (unknown bool) {
+// hasUnknown reports whether a word of a script has something else than text and variables whose values are known.
+func hasUnknown(script string, word *syntax.Word, known map[string]string) (unknown bool) {
 	syntax.Walk(word, func(node syntax.Node) bool {
-		if variable, is := node.(*syntax.ParamExp); is {
-			_, set := known[variable.Param.Value]
-			unknown = unknown || !set
+		switch n := node.(type) {
+		case nil, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted:
+		case *syntax.ParamExp:
+			written := script[n.Pos().Offset():n.End().Offset()]
+			_, simple := known[strings.TrimSuffix(strings.TrimLeft(written, "${"), "}")]
+			unknown = unknown || !simple
+		default:
+			unknown = true
 		}
 		return true
 	})
 	return unknown
+}
+
+// hasBraces reports whether a word has a brace outside of quotes.
+func hasBraces(word *syntax.Word) bool {
+	return slices.ContainsFunc(word.Parts, func(part syntax.WordPart) bool {
+		text, is := part.(*syntax.Lit)
+		return is && strings.Contains(text.Value, "{")
+	})
 }

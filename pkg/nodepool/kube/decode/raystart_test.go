@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -234,6 +235,25 @@ func TestVariablesInRayStartParamsHaveTheirValues(t *testing.T) {
 		got := effectiveResources(startOf(group, podOf(group.Object("template")), false)).String()
 		if code := strings.Join(codes(report.All), " "); got != want.resources || code != want.code {
 			t.Errorf("%s: %s %q, want %s %q; %v", params, got, code, want.resources, want.code, report.All)
+		}
+	}
+}
+
+// TestAHostileScriptIsReadAtOnce reads scripts whose expansion has no end, or that bash alone can run.
+func TestAHostileScriptIsReadAtOnce(t *testing.T) {
+	itself := map[string]string{"A": `bash -c "$A $A"`, "B": "2"}
+	for script, want := range map[string]string{
+		"ray start <(x) >(y) --num-gpus=$B":                  "[[{<(x) true} {>(y) true} {--num-gpus=2 false}]]",
+		"ray start --x={1..100000}{1..100000}":               "[[{--x={1..100000}{1..100000} false}]]",
+		"ray start " + strings.Repeat("{a,b}", 10):           "[[{" + strings.Repeat("{a,b}", 10) + " false}]]",
+		"ray start ${B:-1} ${B%2} $((B*2)) $(x) '{\"B\":1}'": "[[{${B:-1} true} {${B%2} true} {$((B*2)) true} {$(x) true} {{\"B\":1} false}]]",
+		strings.Repeat("$(", 100_000):                        "[]",
+		strings.Repeat("$(", mostParentheses):                "[]",
+		strings.Repeat("(", mostParentheses):                 "[]",
+		`bash -c "$A"`:                                       "[]",
+	} {
+		if got := fmt.Sprint(startsIn(script, itself, mostNested)); got != want {
+			t.Errorf("%.60s: %s, want %s", script, got, want)
 		}
 	}
 }
