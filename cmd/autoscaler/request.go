@@ -15,6 +15,7 @@ import (
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -120,6 +121,8 @@ func (f *requestFlags) body(stdin io.Reader) (json.RawMessage, error) {
 		return nil, nil
 	case len(f.bundles) == 0:
 		return nil, errors.New("--priority, --lease and --all-or-nothing set a request: give --bundle with them")
+	case f.lease%time.Second != 0 || f.lease < 0:
+		return nil, fmt.Errorf("--lease %v: want whole seconds above 0", f.lease)
 	}
 	var bundles []map[string]any
 	for _, text := range f.bundles {
@@ -139,9 +142,12 @@ func (f *requestFlags) body(stdin io.Reader) (json.RawMessage, error) {
 
 // bundleOf returns a bundle as the server reads it: amounts that are not in resources belong there.
 func bundleOf(text string) (map[string]any, error) {
+	if fault := fieldpath.CheckObject([]byte(text), `a JSON object such as {"GPU": 1}`); fault != nil {
+		return nil, fmt.Errorf("--bundle %s: %s, want %s", text, fault.Value, fault.Want)
+	}
 	var given map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &given); err != nil || given == nil {
-		return nil, fmt.Errorf("--bundle %s: want a JSON object such as {\"GPU\": 1}", text)
+	if err := json.Unmarshal([]byte(text), &given); err != nil {
+		return nil, fmt.Errorf("--bundle %s: %w", text, err)
 	}
 	bundle, amounts := map[string]any{}, map[string]json.RawMessage{}
 	for name, value := range given {

@@ -115,6 +115,8 @@ func TestRequestsOfOwnersAreMadeListedAndEnded(t *testing.T) {
 		{[]string{"request", "ml/llm", "--id", "train-7"}, cli.ExitFailed, "404"},
 		{[]string{"request", "ml/llm", "--id", "x", "--bundle", `{"CPU": 1}`}, cli.ExitBadInput, "leaseSeconds: want "},
 		{[]string{"request", "ml/llm", "--id", "x", "--bundle", `{"GPU": 1, "resources": {"CPU": 1}}`, "--lease", "1m"}, cli.ExitBadInput, "not both"},
+		{[]string{"request", "ml/llm", "--id", "x", "--bundle", `{"CPU": 1}`, "--lease", "1500ms"}, cli.ExitBadInput, "--lease 1.5s: want whole seconds"},
+		{[]string{"request", "ml/llm", "--bundle", `{"CPU": 1, "CPU": 2}`}, cli.ExitBadInput, "repeated key"},
 		{[]string{"request", "ml/llm", "--priority", "1"}, cli.ExitBadInput, "give --id"},
 		{[]string{"request", "ml/llm", "--id", "x", "--lease", "5m"}, cli.ExitBadInput, "give --bundle"},
 		{[]string{"request", "ml/llm", "--id", "x", "-f", held, "--lease", "5m"}, cli.ExitBadInput, "[filename lease]"},

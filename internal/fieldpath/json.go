@@ -174,6 +174,17 @@ func (j JSON) List() []JSON {
 	return list
 }
 
+// Element returns an element of a list, also after an error; one that the list does not have is absent.
+func (j JSON) Element(i int) JSON {
+	var elements []json.RawMessage
+	_ = json.Unmarshal(j.raw, &elements) // what is no list has no elements
+	element := JSON{at: Path{&step{up: j.at.last, index: i, isIndex: true}}, doc: j.doc}
+	if i < len(elements) {
+		element.raw = elements[i]
+	}
+	return element
+}
+
 // Objects returns the elements of a list, none of which may be null.
 func (j JSON) Objects() []JSON {
 	list := j.List()

@@ -68,6 +68,20 @@ func TestDescriptiveKeysOfACaseAreNoFindings(t *testing.T) {
 	}
 }
 
+// TestTheFirstOfSeveralFaultsOfAGangIsNamed is for lists that are looked at again after the first fault.
+func TestTheFirstOfSeveralFaultsOfAGangIsNamed(t *testing.T) {
+	for gang, want := range map[string]string{
+		`"bundles": [null, null]`:                              "bundles[0]: null: want an object of amounts",
+		`"bundles": [{"CPU": 1}], "fallbackBundles": [[], []]`: "fallbackBundles[0]: []: want at least one bundle",
+		`"bundles": [{}], "bundleLabelSelectors": [{}, {}], "fallbackBundles": [[{}]], "fallbackBundleLabelSelectors": [[{}, {}], [{}]]`: "bundleLabelSelectors: ",
+	} {
+		_, err := ReadSnapshot(strings.NewReader(`{"groups": [{"name": "a"}], "pendingGangRequests": [{"strategy": "PACK", `+gang+`}]}`), "s.json")
+		if err == nil || !strings.Contains(err.Error(), "pendingGangRequests[0]."+want) {
+			t.Errorf("%s: %v, want %q", gang, err, want)
+		}
+	}
+}
+
 func TestUnknownKeysAreReportedOncePerKindAndForTwentyKinds(t *testing.T) {
 	var nodes, kinds []string
 	for i := range 1000 {

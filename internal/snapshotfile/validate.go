@@ -72,13 +72,13 @@ func checkGang(in *fieldpath.Members, g *raydemand.Gang) {
 	}
 	selectors := in.Member("fallbackBundleLabelSelectors")
 	for i, bundles := range g.Fallbacks {
-		if each := in.Member("fallbackBundles").List()[i]; len(bundles) == 0 {
+		if each := in.Member("fallbackBundles").Element(i); len(bundles) == 0 {
 			each.Fail("at least one bundle")
 		} else {
 			checkBundles(each, bundles)
 		}
 		if n := len(g.SelectorsOf(i)); n != 0 && n != len(bundles) {
-			selectors.List()[i].Fail(fmt.Sprintf("one selector for each of the %d bundles of the alternative, or none",
+			selectors.Element(i).Fail(fmt.Sprintf("one selector for each of the %d bundles of the alternative, or none",
 				len(bundles)))
 		}
 	}
@@ -90,7 +90,7 @@ func checkGang(in *fieldpath.Members, g *raydemand.Gang) {
 func checkBundles(in fieldpath.JSON, bundles []raydemand.Bundle) {
 	for i, b := range bundles {
 		if b == nil {
-			in.List()[i].Fail(`an object of amounts such as {"GPU": 1}`)
+			in.Element(i).Fail(`an object of amounts such as {"GPU": 1}`)
 		}
 	}
 }

@@ -61,12 +61,12 @@ func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) 
 			bundles += len(choice)
 		}
 		if bundles > MostWhatIfBundles {
-			members.Member("pendingGangRequests").List()[i].Members().Member("bundles").
+			members.Member("pendingGangRequests").Element(i).Members().Member("bundles").
 				Fail(fmt.Sprintf("at most %d bundles of all gangs, in all of their choices", MostWhatIfBundles))
 		}
 		sameID := func(other raydemand.Gang) bool { return other.ID == g.ID }
 		if g.ID != "" && slices.ContainsFunc(s.Gangs, sameID) {
-			gang := members.Member("pendingGangRequests").List()[i]
+			gang := members.Member("pendingGangRequests").Element(i)
 			gang.Members().Member("id").Fail("a unique id, or none: a gang of the snapshot has this one")
 		}
 	}

@@ -46,6 +46,12 @@ type namespaceSettings struct {
 	hasMode bool
 }
 
+func settingsOf(namespace *corev1.Namespace) namespaceSettings {
+	settings := namespaceSettings{isolation: namespace.Annotations[nodepool.IsolationAnnotation]}
+	settings.mode, settings.hasMode = namespace.Annotations[decode.ModeAnnotation]
+	return settings
+}
+
 // NamespacesForbidden says that this process may not read namespaces, so it knows neither the mode nor the isolation
 // that they set.
 const NamespacesForbidden = "namespaces-forbidden"
@@ -68,10 +74,8 @@ func newNamespaces(
 				return source
 			},
 			Read: func(object *corev1.Namespace) (attached.Object[namespaceSettings], bool) {
-				settings := namespaceSettings{isolation: object.Annotations[nodepool.IsolationAnnotation]}
-				settings.mode, settings.hasMode = object.Annotations[decode.ModeAnnotation]
 				of := nodepool.ClusterKey{Namespace: object.Name} // it is for all RayClusters there
-				return attached.Object[namespaceSettings]{Cluster: of, Value: settings}, true
+				return attached.Object[namespaceSettings]{Cluster: of, Value: settingsOf(object)}, true
 			},
 			Unread: func(_, why string) { log.Info("reading namespaces is forbidden", "reason", why) },
 		})
@@ -147,8 +151,7 @@ func (n *namespaceWatch) AddTo(cluster *nodepool.Cluster) {
 // the right to watch alone, it is the one that the watch shows.
 func (n *namespaceWatch) Recheck(ctx context.Context, cluster *nodepool.Cluster) {
 	name := cluster.Key.Namespace
-	known, _ := n.Of(nodepool.ClusterKey{Namespace: name}, "")
-	if cluster.Mode != "" || cluster.NamespaceUnknown != "" || len(known) == 0 {
+	if cluster.Mode != "" || cluster.NamespaceUnknown != "" {
 		return
 	}
 	namespace, err := n.client.Get(ctx, name, metav1.GetOptions{})
@@ -156,8 +159,11 @@ func (n *namespaceWatch) Recheck(ctx context.Context, cluster *nodepool.Cluster)
 	case apierrors.IsForbidden(err):
 	case err != nil:
 		cluster.NamespaceUnknown = "Namespace " + name + " cannot be read at the moment"
-	case namespace.Annotations[decode.ModeAnnotation] != known[0].mode:
-		cluster.NamespaceUnknown = "the mode of Namespace " + name + " has just changed"
+	default:
+		var now nodepool.Cluster
+		if addMode(&now, settingsOf(namespace), ""); now.NamespaceMode != cluster.NamespaceMode {
+			cluster.NamespaceUnknown = "the mode of Namespace " + name + " has just changed"
+		}
 	}
 }
 

@@ -199,6 +199,7 @@ func TestAFreshLookAtARayClusterNoticesThatItsNamespacesModeIsGone(t *testing.T)
 		{withMode("managed"), nil, "", ""},
 		{withMode("shadow"), nil, "", "the mode of Namespace ml has just changed"},
 		{namespaceOf("ml", ""), nil, "", "the mode of Namespace ml has just changed"},
+		{withMode(""), nil, "", "the mode of Namespace ml has just changed"},
 		{nil, nil, "", "Namespace ml cannot be read at the moment"},
 		{nil, errors.New("timeout"), "", "Namespace ml cannot be read at the moment"},
 		{nil, errForbidden, "", ""}, // the watch shows it

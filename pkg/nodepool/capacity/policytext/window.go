@@ -37,15 +37,31 @@ func (w window) Open(at time.Time) bool {
 const farthest = 6 * 365 * 24 * time.Hour
 
 // last returns the last time of a schedule at or before a moment; false if there is none. Schedules know only next
-// times: it doubles how far it looks back until it finds one, and goes on from there.
-func last(s cron.Schedule, at time.Time) (found time.Time, is bool) {
-	passed := func(t time.Time) bool { return !t.IsZero() && !t.After(at) }
-	for back := time.Minute; back < farthest && !is; back *= 2 {
-		for next := s.Next(at.Add(-back)); passed(next); next = s.Next(next) {
-			found, is = next, true
+// times: it doubles how far it looks back until it finds one, and then halves the time that may hold later ones.
+func last(s cron.Schedule, at time.Time) (time.Time, bool) {
+	upTo := func(from time.Time) (time.Time, bool) {
+		next := s.Next(from)
+		return next, !next.IsZero() && !next.After(at)
+	}
+	for back := 24 * time.Hour; back < farthest; back *= 2 {
+		found, is := upTo(at.Add(-back))
+		if !is {
+			continue
+		}
+		for end := at; ; {
+			after, more := upTo(found)
+			if !more {
+				return found, true
+			}
+			middle := found.Add(end.Sub(found) / 2)
+			if later, is := upTo(middle); is {
+				found = later
+			} else {
+				found, end = after, middle
+			}
 		}
 	}
-	return found, is
+	return time.Time{}, false
 }
 
 // expressions have five fields: minute, hour, day of the month, month, day of the week.

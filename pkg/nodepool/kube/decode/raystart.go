@@ -267,7 +267,7 @@ type shellWord struct {
 	Unknown bool
 }
 
-// longestScript is the longest script that is read, in bytes, and mostParentheses how many may be open in it: the parser
+// longestScript is the longest script that is read, in bytes, and mostParentheses how many it may have: the parser
 // takes more than 1 KB of stack for each level, and time with its square.
 const (
 	longestScript   = 64 << 10
@@ -275,7 +275,8 @@ const (
 )
 
 // shellCommands returns the words of each simple command of a bash script, wherever it is in it, as bash passes them to
-// the command. known are variables whose values are known. It returns nothing for a script that is not bash, or too long.
+// the command. known are variables whose values are known. It returns nothing for a script that is not bash, or that is
+// too long.
 func shellCommands(script string, known map[string]string) (commands [][]shellWord) {
 	if len(script) > longestScript || strings.Count(script, "(") > mostParentheses {
 		return nil
