@@ -15,22 +15,22 @@ const statusDelay = 3 * time.Second
 type othersUse map[flavored]raydemand.Amount
 
 // update returns what others have of a resource, of which so much is reserved, beside the RayCluster's own Workloads.
-// While the status may be older than a change of those, others still have what they had; if that is unknown, all that
-// the status does not certainly count of the RayCluster is theirs. So the RayCluster waits statusDelay at most for
+// While the status may be older than a change of those, others still have what they had, or more if what is reserved is
+// more than both; if that is unknown, all that the status does not certainly count of the RayCluster is theirs. So the RayCluster waits statusDelay at most for
 // quota that is there.
 func (o othersUse) update(of flavored, reserved raydemand.Amount, own workloads, now time.Time) raydemand.Amount {
-	doubt := false
+	doubt, doubtful := false, raydemand.Amount(0)
 	for _, w := range own {
 		switch {
 		case !w.reserved:
 		case w.unfinished() && now.Sub(w.reservedAt) >= statusDelay:
 			reserved -= w.usesAll(of)
 		case w.unfinished() || now.Sub(w.finishedAt) < statusDelay:
-			doubt = true
+			doubt, doubtful = true, doubtful+w.usesAll(of)
 		}
 	}
 	if before, known := o[of]; doubt && known {
-		return before
+		return max(before, reserved-doubtful)
 	}
 	others := max(0, reserved)
 	if !doubt {

@@ -350,3 +350,33 @@ func TestKueueFollowsAParentWithTheFlag(t *testing.T) {
 		})
 	}
 }
+
+func TestAnOlderReadingOfOwnersDoesNotReplaceANewerAnswer(t *testing.T) {
+	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
+	from := decode.Ownership{Controller: decode.Controller{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "train", UID: "uid-of-train"}}
+	h := newHousehold(t, rayJob("", nil))
+	c := nodepool.Cluster{Key: key}
+	h.AddTo(&c, from)                            // requests a reading
+	old, err := h.follow(t.Context(), key, from) // the reader's, in flight
+	if err != nil {
+		t.Fatal(err)
+	}
+	h2 := newHousehold(t, rayJob("gpus", nil)) // the owner got a queue
+	h.client = nil
+	h.Owners.client = h2.Owners.client
+	queue, err := h.Read(t.Context(), key, from, time.Time{}) // before a patch
+	if err != nil || !queue.Queued() {
+		t.Fatal(queue, err)
+	}
+	// what read() does with the answer of the older reading
+	h.mu.Lock()
+	if h.answers[key].of == from.Controller {
+		h.remember(key, old)
+	}
+	h.mu.Unlock()
+	c = nodepool.Cluster{Key: key}
+	h.AddTo(&c, from)
+	if !c.Queue.Queued() {
+		t.Error("the queue that was read before the patch is forgotten: an older reading replaced it for ten minutes")
+	}
+}

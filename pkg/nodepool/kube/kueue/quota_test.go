@@ -313,3 +313,18 @@ status:
 		t.Error("found although another Workload waits")
 	}
 }
+
+// TestAStatusThatShowsMoreThanOthersHadCounts is for an elastic job that grows all the time while others take quota.
+func TestAStatusThatShowsMoreThanOthersHadCounts(t *testing.T) {
+	gpus := flavored{"ondemand", "nvidia.com/gpu"}
+	others := othersUse{gpus: raydemand.Whole(0)}
+	for i := range 20 { // a new slice every two seconds, as an elastic job that grows
+		now := noon.Add(time.Duration(2*i) * time.Second)
+		own := slice(t, "b", "1", "0", admission("1", "0"))
+		own.reservedAt = now.Add(-time.Second)
+		q := quotaOf(workloads{own}, queueOf(t, "8", ""), others, now)
+		if got := bound(t, q, "flavor ondemand ", "nvidia.com/gpu"); got > 2 {
+			t.Fatalf("after %d s: bound %v although 7 of 8 are others' for sure", 2*i, got)
+		}
+	}
+}
