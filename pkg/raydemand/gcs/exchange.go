@@ -326,6 +326,9 @@ func (e *exchange) data(f *http2.DataFrame, own bool, longest int) error {
 
 // fields reads the header or the trailer of a reply; an error has its status in the only one.
 func (e *exchange) fields(f *http2.MetaHeadersFrame) {
+	if strings.HasPrefix(f.PseudoValue("status"), "1") {
+		return // interim
+	}
 	for _, field := range f.Fields {
 		switch field.Name {
 		case ":status":

@@ -16,8 +16,8 @@ type othersUse map[flavored]raydemand.Amount
 
 // update returns what others have of a resource, of which so much is reserved, beside the RayCluster's own Workloads.
 // While the status may be older than a change of those, others still have what they had, or more if what is reserved is
-// more than both; if that is unknown, all that the status does not certainly count of the RayCluster is theirs. So the RayCluster waits statusDelay at most for
-// quota that is there.
+// more than both; if that is unknown, all that the status does not certainly count of the RayCluster is theirs. So the
+// RayCluster waits statusDelay at most for quota that is there.
 func (o othersUse) update(of flavored, reserved raydemand.Amount, own workloads, now time.Time) raydemand.Amount {
 	doubt, doubtful := false, raydemand.Amount(0)
 	for _, w := range own {

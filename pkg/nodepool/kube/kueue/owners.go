@@ -204,7 +204,8 @@ func (p *Owners) read(ctx context.Context, r reading) {
 	}
 }
 
-// remember keeps an answer unless a later reading has given another, and reports whether it is news. The caller holds mu.
+// remember keeps an answer unless a later reading has given another, and reports whether it is news. The caller holds
+// mu.
 func (p *Owners) remember(key nodepool.ClusterKey, answer ownerAnswer) bool {
 	before := p.answers[key]
 	if before.of == answer.of && before.readAt.After(answer.readAt) {
