@@ -22,13 +22,9 @@ var unmanifested = []string{"nodes-forbidden", "list-forbidden"}
 func objects(t *testing.T, path string) []map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found, _, err := decode.ReadObjects(strings.NewReader(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -40,9 +36,7 @@ func examine(t *testing.T, objects []map[string]any) []doctor.Finding {
 func input(t *testing.T, objects []map[string]any) doctor.Input {
 	t.Helper()
 	read, err := doctor.Read(objects, sharing.Reader{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return read
 }
 
@@ -50,9 +44,7 @@ func input(t *testing.T, objects []map[string]any) doctor.Input {
 func heading(t *testing.T, path, key string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, found := strings.Cut(string(text), "# "+key+": ")
 	value, _, _ := strings.Cut(rest, "\n")
 	if !found && !strings.Contains(string(text), "# "+key+":\n") {
@@ -126,9 +118,7 @@ func TestEveryFileOfTestdataBelongsToACheck(t *testing.T) {
 // Findings link to docs/reference/doctor.md by code. The page has the checks in the order of the list.
 func TestThePageHasEveryCheckWithItsSeverityAndNoOther(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/doctor.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want, got []string
 	for _, check := range doctor.Checks() {
 		want = append(want, check.Code+" "+string(check.Severity))

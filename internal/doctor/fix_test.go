@@ -180,9 +180,7 @@ func without(all []map[string]any, name string) []map[string]any {
 func parsed(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	all, _, err := decode.ReadObjects(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -245,16 +243,12 @@ func patched(t *testing.T, all []map[string]any, object, patch string) ([]map[st
 			continue
 		}
 		text, err := json.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if text, err = operations.Apply(text); err != nil {
 			return all, fmt.Errorf("patching %s: %w", object, err)
 		}
 		fixed[i] = map[string]any{}
-		if err := utiljson.Unmarshal(text, &fixed[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, utiljson.Unmarshal(text, &fixed[i]))
 	}
 	return fixed, nil
 }

@@ -63,9 +63,7 @@ func TestCeilingsOfPoolsAreThoseOfThePlanner(t *testing.T) {
 			field(t, all[1], "/metadata/labels/eks.amazonaws.com~1nodegroup", nil)
 			field(t, all[1], "/metadata/labels/"+strings.ReplaceAll(key, "/", "~1"), value)
 			input, err := doctor.Read(append(all, c.says), c.reads, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got, _ := findingOf(doctor.Examine(input), "node-maximum-below-ours"); got.Seen != c.want {
 				t.Errorf("seen %q, want %q", got.Seen, c.want)
 			}
@@ -81,9 +79,7 @@ func TestAConfiguredResourceIsKnown(t *testing.T) {
 	}
 	reader := sharing.Reader{Names: gpuinfo.Names{Configured: []gpuinfo.Resource{{Name: "tencent.com/qgpu-memory", Kind: gpuinfo.Whole, Role: gpuinfo.Devices}}}}
 	input, err := doctor.Read(all, reader, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, found := findingOf(doctor.Examine(input), "gpu-resource-unknown"); found {
 		t.Errorf("found %+v", got)
 	}

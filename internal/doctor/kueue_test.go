@@ -15,9 +15,7 @@ import (
 // The gang grows with each launch, or stays as large as it was created: which, and what helps, differs by scheduler.
 func TestWhatMakesNewWorkersWaitForTheirGang(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata/shows", "gang-floor-moves.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	volcano := string(text)
 	labelled := func(label string) string {
 		return strings.Replace(volcano, "volcano.sh/queue-name: research", label, 1)

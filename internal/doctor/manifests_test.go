@@ -113,9 +113,7 @@ func FuzzManifests(f *testing.F) {
 		}
 		for _, path := range paths {
 			text, err := os.ReadFile(path)
-			if err != nil {
-				f.Fatal(err)
-			}
+			must(f, err)
 			f.Add(text)
 		}
 	}

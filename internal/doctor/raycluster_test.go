@@ -75,9 +75,7 @@ func TestAHeadWithoutCPUsStopsRaysAutoscaler(t *testing.T) {
 	for resources, found := range map[string]bool{"{limits: {memory: 4Gi}}": true, "{requests: {cpu: 1}, limits: {memory: 4Gi}}": false} {
 		objects, _, err := decode.ReadObjects(strings.NewReader("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: " +
 			"{enableInTreeAutoscaling: true, workerGroupSpecs: [], headGroupSpec: {template: {spec: {containers: [{name: h, image: i, resources: " + resources + "}]}}}}}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := slices.Contains(codesOf(examine(t, objects)), "cpu-absent"); got != found {
 			t.Errorf("%s: found %v", resources, got)
 		}
@@ -159,9 +157,7 @@ func TestAQuotaCountsWhatALimitRangeMakesPodsRequest(t *testing.T) {
 	for namespace, want := range map[string]string{"ns": "at most 2 pods of the group beside the head", "other": "each container has to state it"} {
 		for _, of := range []string{"requests", "limits"} {
 			objects, _, err := decode.ReadObjects(strings.NewReader(fmt.Sprintf(manifest, of, namespace)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			said := ""
 			for _, f := range examine(t, objects) {
 				if f.Code == "quota-exceeded" && strings.Contains(f.Field, "workerGroupSpecs") {

@@ -27,9 +27,7 @@ const (
 func listed(t *testing.T, path string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string][]string{}
 	for line := range strings.Lines(string(text)) {
 		if name, codes, ok := strings.Cut(line, ":"); ok {
@@ -65,15 +63,11 @@ func TestRecordedObjectsHaveTheListedFindings(t *testing.T) {
 func recordedObjects(t *testing.T, path string) []map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var recording struct {
 		Cluster map[string]any `json:"cluster"`
 	}
-	if err := yaml.Unmarshal(text, &recording); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &recording))
 	if recording.Cluster == nil {
 		return objects(t, path)
 	}
@@ -84,15 +78,11 @@ func recordedObjects(t *testing.T, path string) []map[string]any {
 // severity error.
 func TestWhatTheOperatorOrRayRefusesIsAnError(t *testing.T) {
 	paths, err := filepath.Glob(recordedClusters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	refused := 0
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var recording struct {
 			Group    string `json:"group"`
 			Operator struct {
@@ -102,9 +92,7 @@ func TestWhatTheOperatorOrRayRefusesIsAnError(t *testing.T) {
 				Error string `json:"error"`
 			} `json:"rayStart"`
 		}
-		if err := yaml.Unmarshal(text, &recording); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal(text, &recording))
 		// Nothing is wrong with a RayCluster that another controller manages.
 		if len(recording.Operator.Error) == 0 && recording.RayStart.Error == "" || strings.Contains(path, "managed-by") {
 			continue
@@ -126,14 +114,10 @@ func TestEqualInputGivesEqualFindingsInAnyOrder(t *testing.T) {
 		all = append(all, objects(t, "testdata/shows/"+name+".yaml")...)
 	}
 	want, err := json.Marshal(codesOf(examine(t, all)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.Reverse(all)
 	got, err := json.Marshal(codesOf(examine(t, all)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Error(diff)
 	}
@@ -181,9 +165,7 @@ func kubeRaySamples(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
 		"github.com/ray-project/kuberay/ray-operator").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return filepath.Join(strings.TrimSpace(string(out)), "config", "samples")
 }
 
@@ -213,9 +195,7 @@ func TestKubeRaysOwnSamplesHaveTheListedFindings(t *testing.T) {
 		}
 	}
 	want, err := os.ReadFile(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("judge each change, then go test ./internal/doctor -run Samples -update-samples (-want +got):\n%s", diff)
 	}
@@ -238,5 +218,13 @@ func TestFixesOfAnObjectWithoutANameChangeItsManifest(t *testing.T) {
 		if jsonPatch(words) == "" {
 			t.Errorf("%s has no patch", f.Fix)
 		}
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -27,9 +27,7 @@ func TestTheSchemasAreThoseOfKubeRay(t *testing.T) {
 	all := map[string]any{}
 	for _, path := range files {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var crd struct {
 			Spec struct {
 				Names    struct{ Kind string }
@@ -41,9 +39,7 @@ func TestTheSchemasAreThoseOfKubeRay(t *testing.T) {
 				}
 			}
 		}
-		if err := yaml.Unmarshal(text, &crd); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal(text, &crd))
 		for _, version := range crd.Spec.Versions {
 			spec := version.Schema.OpenAPI.Properties["spec"]
 			reduce(t, spec)
@@ -51,9 +47,7 @@ func TestTheSchemasAreThoseOfKubeRay(t *testing.T) {
 		}
 	}
 	want, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if *updateSchemas {
 		var packed bytes.Buffer
 		writer := gzip.NewWriter(&packed)
@@ -65,14 +59,10 @@ func TestTheSchemasAreThoseOfKubeRay(t *testing.T) {
 		}
 	}
 	packed, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer packed.Close()
 	reader, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := io.ReadAll(reader)
 	if err != nil || !bytes.Equal(want, got) {
 		t.Errorf("go test ./internal/doctor -run Schemas -update-schemas; %v", err)
@@ -89,9 +79,7 @@ func reduce(t *testing.T, schema map[string]any) {
 		expression := rule.(map[string]any)["rule"].(string)
 		if list, isList := strings.CutPrefix(expression, "self in "); isList {
 			var values []any
-			if err := json.Unmarshal([]byte(strings.ReplaceAll(list, "'", `"`)), &values); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(strings.ReplaceAll(list, "'", `"`)), &values))
 			schema["enum"] = values
 		}
 	}

@@ -21,13 +21,9 @@ func field(t *testing.T, object map[string]any, pointer string, to any) {
 		change["op"] = "remove"
 	}
 	text, err := json.Marshal([]any{change})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all, err := patched(t, []map[string]any{object}, nameOf(object), string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	clear(object)
 	maps.Copy(object, all[0])
 }

@@ -11,13 +11,9 @@ import (
 func TestClaimsOfOneMachineDifferAndComeBack(t *testing.T) {
 	runs := t.TempDir()
 	first, err := claimMachine(t.Context(), runs, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := claimMachine(t.Context(), runs, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer second.release()
 	if first.dir == second.dir || first.block.host() == second.block.host() || first.block.podCIDR() == second.block.podCIDR() {
 		t.Errorf("two claims share something: %+v and %+v", first, second)
@@ -35,9 +31,7 @@ func TestADirectoryIsClaimedOnce(t *testing.T) {
 	runs := t.TempDir()
 	dir := filepath.Join(runs, "mine")
 	c, err := claimMachine(t.Context(), runs, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.release()
 	if _, err := claimMachine(t.Context(), runs, dir); err == nil || !strings.Contains(err.Error(), "another cluster runs in "+dir) {
 		t.Errorf("second claim: %v", err)
@@ -47,9 +41,7 @@ func TestADirectoryIsClaimedOnce(t *testing.T) {
 func TestADirectoryWithForeignFilesIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	precious := filepath.Join(dir, "precious")
-	if err := os.WriteFile(precious, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(precious, nil, 0o600))
 	if _, err := claimMachine(t.Context(), t.TempDir(), dir); err == nil || !strings.Contains(err.Error(), "precious") {
 		t.Errorf("claim: %v, want one that names the foreign file", err)
 	}
@@ -61,19 +53,13 @@ func TestADirectoryWithForeignFilesIsLeftAlone(t *testing.T) {
 func TestTheDirectoryOfAKilledClusterIsSweptByTheNext(t *testing.T) {
 	runs := t.TempDir()
 	dead, err := claimMachine(t.Context(), runs, filepath.Join(runs, "dead"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	alive, err := claimMachine(t.Context(), runs, filepath.Join(runs, "alive"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer alive.release()
 	dead.release()
 	next, err := claimMachine(t.Context(), runs, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer next.release()
 	if exists(dead.dir) || !exists(alive.dir) {
 		t.Errorf("dead one there: %t, living one there: %t", exists(dead.dir), exists(alive.dir))
@@ -82,24 +68,26 @@ func TestTheDirectoryOfAKilledClusterIsSweptByTheNext(t *testing.T) {
 
 func TestAPortInUseIsReplacedByOneBelowTheEphemeralRange(t *testing.T) {
 	b, err := claimBlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer b.release()
 	usual, err := b.port(6443)
 	if err != nil || usual != 6443 {
 		t.Skipf("port 6443 is taken for all addresses of this machine: got %d, %v", usual, err)
 	}
 	listener, err := net.Listen("tcp", b.host()+":6443")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	got, err := b.port(6443)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got < 20000 || got >= 32768 {
 		t.Errorf("got port %d", got)
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -81,9 +81,7 @@ func startCluster(t *testing.T, options Options) *Cluster {
 	options.Out = t.Output()
 	began := time.Now()
 	c, err := Start(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
 	t.Cleanup(func() {
 		if err := c.Stop(context.WithoutCancel(t.Context())); err != nil {
@@ -127,9 +125,7 @@ func within(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if err := poll(ctx, 50*time.Millisecond, check); err != nil {
-		t.Fatal(err)
-	}
+	must(t, poll(ctx, 50*time.Millisecond, check))
 }
 
 func TestTwoClustersRunSideBySideAndKnowNothingOfEachOther(t *testing.T) {
@@ -180,16 +176,12 @@ func TestEveryPartCanBeKilledAndComesBackOnTheSameData(t *testing.T) {
 	}
 	parts := []Part{Etcd, APIServer, ControllerManager, Scheduler, Operator}
 	for _, part := range parts {
-		if err := c.KillPart(part); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.KillPart(part))
 		if slices.Contains(c.Running(), part) {
 			t.Errorf("%s runs after its end", part)
 		}
 		began := time.Now()
-		if err := c.RestartPart(t.Context(), part); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.RestartPart(t.Context(), part))
 		t.Logf("%s is back after %s", part, time.Since(began).Round(time.Millisecond))
 		within(t, func(ctx context.Context) error {
 			_, err := c.Client().CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
@@ -209,9 +201,7 @@ func TestEveryPartCanBeKilledAndComesBackOnTheSameData(t *testing.T) {
 
 func TestAPartThatDiesUnaskedIsReported(t *testing.T) {
 	c := startCluster(t, Options{Nodes: []nodeagent.NodeSpec{}, NoOperator: true})
-	if err := syscall.Kill(c.processes[Scheduler].cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(c.processes[Scheduler].cmd.Process.Pid, syscall.SIGKILL))
 	select {
 	case death := <-c.Deaths():
 		if death.Part != Scheduler || !strings.Contains(death.Err.Error(), "killed") {
@@ -235,28 +225,20 @@ func TestACanceledStartLeavesNothing(t *testing.T) {
 
 func TestAKilledHolderLeavesNoProcessAndNoDirectory(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), holdVariable+"=1")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	var dir string
 	_, scanErr := fmt.Fscanln(stdout, &dir)
 	if scanErr == nil && len(processesOf(dir)) < 5 {
 		t.Errorf("the cluster has only these processes, so the test would prove little: %v", processesOf(dir))
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	if err := cmd.Wait(); scanErr != nil {
 		t.Fatalf("the holder started no cluster: %v: %s", err, stderr.String())
 	}

@@ -17,9 +17,7 @@ func startSleeper(t *testing.T, variable string) <-chan struct{} {
 	cmd := exec.Command("sleep", "600")
 	cmd.Env = []string{variable}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		cmd.Wait()
@@ -36,12 +34,8 @@ func startSleeper(t *testing.T, variable string) <-chan struct{} {
 func clusterDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "c1")
-	if err := os.MkdirAll(filepath.Join(dir, logsDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "kubeconfig"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, logsDir), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "kubeconfig"), nil, 0o600))
 	return dir
 }
 
@@ -52,13 +46,9 @@ func TestTheJanitorEndsWhatAKilledClusterLeftAndNothingElse(t *testing.T) {
 	neighbour := startSleeper(t, markVariable+"="+dir+"0")
 	user := startSleeper(t, "KUBECONFIG="+dir+"/kubeconfig")
 	short := filepath.Join(t.TempDir(), "hs1")
-	if err := errors.Join(os.MkdirAll(filepath.Join(short, "1"), 0o755), os.Symlink(short, filepath.Join(dir, "r"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Join(short, "1"), 0o755), os.Symlink(short, filepath.Join(dir, "r"))))
 	j, err := startJanitor(dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j.pipe.Close() // as the kernel does when the cluster's process is killed
 	if err := j.cmd.Wait(); err != nil {
 		t.Errorf("the janitor: %v", err)
@@ -87,9 +77,7 @@ func TestTheJanitorEndsWhatAKilledClusterLeftAndNothingElse(t *testing.T) {
 func TestTheJanitorKeepsTheLogsThatAreToBeKept(t *testing.T) {
 	dir := clusterDir(t)
 	j, err := startJanitor(dir, logsDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j.pipe.Close()
 	if err := j.cmd.Wait(); err != nil {
 		t.Errorf("the janitor: %v", err)
@@ -103,12 +91,8 @@ func TestADismissedJanitorTouchesNothing(t *testing.T) {
 	dir := clusterDir(t)
 	part := startSleeper(t, markVariable+"="+dir)
 	j, err := startJanitor(dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.dismiss(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, j.dismiss())
 	select {
 	case <-part:
 		t.Error("a process was killed")

@@ -15,20 +15,14 @@ func TestTheDataGoesBackToWhatWasSaved(t *testing.T) {
 	configMaps := c.Client().CoreV1().ConfigMaps("default")
 	create := func(name string) string {
 		made, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return made.ResourceVersion
 	}
 	create("before")
-	if err := c.SaveData(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SaveData())
 	create("after")
 	for range 2 { // the second time, there is nothing to compact
-		if err := c.Compact(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Compact(t.Context()))
 	}
 	down := false
 	if err := c.RestoreData(t.Context(), func() {

@@ -14,9 +14,7 @@ func TestAfterASlowStartRayNodesStartOneByOneForAWhile(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		done, err := starts.enter(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return done
 	}
 	first, second := enter(), enter() // at once
@@ -30,9 +28,7 @@ func TestAfterASlowStartRayNodesStartOneByOneForAWhile(t *testing.T) {
 	first()
 	enter()()
 	past := time.Now().Add(-slowFor)
-	if err := os.Chtimes(starts.slowFile(), past, past); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(starts.slowFile(), past, past))
 	first, second = enter(), enter()
 	first()
 	second()

@@ -46,15 +46,11 @@ func wholeImage(t *testing.T) built {
 func imageFor(t *testing.T, index v1.ImageIndex, arch string) v1.Image {
 	t.Helper()
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, d := range manifest.Manifests {
 		if d.Platform.Architecture == arch {
 			image, err := index.Image(d.Digest)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return image
 		}
 	}
@@ -78,13 +74,9 @@ func unpacked(t *testing.T, image v1.Image) map[string]file {
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[strings.TrimSuffix(h.Name, "/")] = file{*h, data}
 	}
 }
@@ -92,19 +84,13 @@ func unpacked(t *testing.T, image v1.Image) map[string]file {
 func TestTwoBuildsFromDifferentFoldersHaveOneDigest(t *testing.T) {
 	unstamped(t)
 	want, err := imageFor(t, wholeImage(t).index, "amd64").Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	elsewhere := t.TempDir()
 	copySources(t, checkout, elsewhere)
 	again, err := build(t.Context(), elsewhere, t.TempDir(), []string{"amd64"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := imageFor(t, again.index, "amd64").Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got != want {
 		t.Errorf("the second build is %s, the first %s", got, want)
 	}
@@ -137,9 +123,7 @@ func copySources(t *testing.T, from, to string) {
 		}
 		return os.WriteFile(filepath.Join(to, name), text, 0o644)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func TestBothPlatformsCarryTheSameFilesAndOnlyRootMayChangeThem(t *testing.T) {

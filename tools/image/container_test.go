@@ -33,18 +33,12 @@ func newContainer(t *testing.T) container {
 	t.Helper()
 	image := imageFor(t, wholeImage(t).index, "amd64")
 	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root := t.TempDir()
-	if err := os.Chmod(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(root, 0o755))
 	for name, f := range unpacked(t, image) {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		switch f.header.Typeflag {
 		case tar.TypeDir:
 			err = os.MkdirAll(path, f.header.FileInfo().Mode().Perm())
@@ -53,9 +47,7 @@ func newContainer(t *testing.T) container {
 		default:
 			err = os.WriteFile(path, f.data, f.header.FileInfo().Mode().Perm())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return container{root: root, env: config.Config.Env}
 }
@@ -92,17 +84,13 @@ func TestTheEntryPointRunsInTheUnpackedImage(t *testing.T) {
 func sidecar(t *testing.T) (argv []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, "pkg/nodepool/kube/decode/testdata/rayclusters/head-intree-v2.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var recorded struct {
 		Operator struct {
 			Sidecar struct{ Command, Args []string }
 		}
 	}
-	if err := yaml.Unmarshal(text, &recorded); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &recorded))
 	s := recorded.Operator.Sidecar
 	return append(s.Command, s.Args...)
 }
@@ -144,23 +132,15 @@ func TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage(t *testing.T
 	c := newContainer(t)
 	server, asked := apiServer(t)
 	account := filepath.Join(c.root, "var/run/secrets/kubernetes.io/serviceaccount")
-	if err := os.MkdirAll(account, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(account, 0o755))
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for name, data := range map[string][]byte{"token": []byte("of-the-pod"), "ca.crt": authority, "namespace": []byte("ml")} {
-		if err := os.WriteFile(filepath.Join(account, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(account, name), data, 0o644))
 	}
 	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	host, port, err := net.SplitHostPort(at.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	argv := sidecar(t)
 	if want := []string{"/bin/bash", "-c", "--"}; strings.Join(argv[:3], " ") != strings.Join(want, " ") {
 		t.Fatalf("KubeRay's line is %q", argv)
@@ -171,9 +151,7 @@ func TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage(t *testing.T
 	cmd := c.command(t, []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "RAY_CLUSTER_NAME=llm",
 		"RAY_CLUSTER_NAMESPACE=ml", "KUBERAY_CRD_VER=v1"}, argv...)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	select {
@@ -191,9 +169,7 @@ func TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage(t *testing.T
 	if name, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe")); err == nil && !strings.HasSuffix(name, autoscaler.path) {
 		t.Errorf("the container's process is %s, so the shell keeps the kubelet's signals from the autoscaler", name)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case err := <-ended:
 		if err != nil {
@@ -202,5 +178,13 @@ func TestTheLineThatKubeRayWritesStartsTheSidecarInTheUnpackedImage(t *testing.T
 	case <-time.After(30 * time.Second):
 		_ = cmd.Process.Kill()
 		t.Error("SIGTERM did not end it")
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

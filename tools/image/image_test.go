@@ -18,9 +18,7 @@ import (
 func TestTheImageRunsAsNobodyAndStartsTheAutoscaler(t *testing.T) {
 	for _, arch := range platforms {
 		config, err := imageFor(t, wholeImage(t).index, arch).ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if config.OS != "linux" || config.Architecture != arch {
 			t.Errorf("the image for %s says %s/%s", arch, config.OS, config.Architecture)
 		}
@@ -63,22 +61,16 @@ func TestAnnotationsShowVersionRevisionAndItsTime(t *testing.T) {
 	}
 	delete(want, "org.opencontainers.image.revision")
 	release, err := releaseOf(checkout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want["org.opencontainers.image.version"] = release
 	want["org.opencontainers.image.created"] = time.Unix(0, 0).UTC().Format(time.RFC3339)
 	index, err := wholeImage(t).index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(want, index.Annotations); diff != "" {
 		t.Errorf("of the index, -want +got:\n%s", diff)
 	}
 	config, err := imageFor(t, wholeImage(t).index, "arm64").ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(want, config.Config.Labels); diff != "" {
 		t.Errorf("labels, -want +got:\n%s", diff)
 	}
@@ -92,14 +84,10 @@ func listed(t *testing.T, list v1.Image) string {
 		t.Fatalf("%d layers: %v", len(layers), err)
 	}
 	r, err := layers[0].Compressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -109,9 +97,7 @@ func TestTheBillOfMaterialsNamesWhatTheProgramsWereLinkedFrom(t *testing.T) {
 	whole := wholeImage(t)
 	for i, arch := range platforms {
 		var bom cdx.BOM
-		if err := cdx.NewBOMDecoder(strings.NewReader(listed(t, whole.lists[i])), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cdx.NewBOMDecoder(strings.NewReader(listed(t, whole.lists[i])), cdx.BOMFileFormatJSON).Decode(&bom))
 		got := map[string]bool{}
 		third := string(unpacked(t, imageFor(t, whole.index, arch))[termsFolder+"THIRD-PARTY"].data)
 		for _, c := range *bom.Components {
@@ -129,18 +115,14 @@ func TestTheBillOfMaterialsNamesWhatTheProgramsWereLinkedFrom(t *testing.T) {
 		files := unpacked(t, imageFor(t, whole.index, arch))
 		for _, p := range []program{autoscaler, bash} {
 			info, err := buildinfo.Read(strings.NewReader(string(files[p.path].data)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want["stdlib "+strings.TrimPrefix(info.GoVersion, "go")+" in /"+p.path] = true
 			for _, m := range info.Deps {
 				want[m.Path+" "+m.Version+" in /"+p.path] = true
 			}
 		}
 		version, err := rootsVersion()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want[rootsModule+" "+version+" in /"+certificates] = true
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", arch, diff)

@@ -43,17 +43,11 @@ func TestWhatIsPulledFromARegistryIsValidAndWhatWasPushed(t *testing.T) {
 			server := httptest.NewServer(handler)
 			defer server.Close()
 			reference := strings.TrimPrefix(server.URL, "http://") + "/platform/heliostat:v1"
-			if err := whole.push(t.Context(), reference); err != nil {
-				t.Fatal(err)
-			}
+			must(t, whole.push(t.Context(), reference))
 			tag, err := name.NewTag(reference)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pulled, err := remote.Index(tag, remote.WithContext(t.Context()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if err := validate.Index(pulled); err != nil {
 				t.Errorf("the pulled image is not valid: %v", err)
 			}
@@ -74,34 +68,24 @@ func TestWhatIsPulledFromARegistryIsValidAndWhatWasPushed(t *testing.T) {
 func referredList(t *testing.T, tag name.Tag, image v1.Image) string {
 	t.Helper()
 	digest, err := image.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	referrers, err := remote.Referrers(tag.Digest(digest.String()), remote.WithContext(t.Context()), remote.WithReferrersTagFallback(true),
 		remote.WithFilter("artifactType", string(listType)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	manifest, err := referrers.IndexManifest()
 	if err != nil || len(manifest.Manifests) != 1 {
 		t.Fatalf("%d artifacts refer to %s: %v", len(manifest.Manifests), digest, err)
 	}
 	list, err := remote.Image(tag.Digest(manifest.Manifests[0].Digest.String()), remote.WithContext(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return listed(t, list)
 }
 
 func TestALayoutHoldsTheImageAndItsLists(t *testing.T) {
 	whole, dir := wholeImage(t), filepath.Join(t.TempDir(), "layout")
-	if err := whole.writeLayout(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, whole.writeLayout(dir))
 	index, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}

@@ -19,12 +19,8 @@ func database(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return "file://" + dir
 }
@@ -32,9 +28,7 @@ func database(t *testing.T, files map[string]string) string {
 func TestAProgramWithAKnownVulnerabilityFailsTheCheck(t *testing.T) {
 	unstamped(t)
 	shell, err := bash.compile(t.Context(), checkout, t.TempDir(), "amd64")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const modified = `{"modified": "2099-01-01T00:00:00Z"}`
 	for name, c := range map[string]struct {
 		db   map[string]string

@@ -44,9 +44,7 @@ func agentNode(t *testing.T, o *oneNode) *AgentNode {
 	server := httptest.NewServer(o)
 	t.Cleanup(server.Close)
 	node, err := NewAgentNode(&rest.Config{Host: server.URL}, "gpu-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return node
 }
 

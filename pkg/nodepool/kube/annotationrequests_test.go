@@ -92,9 +92,7 @@ func TestAWriteOfASidecarRequestsItsCycle(t *testing.T) {
 		besidePool(t, func(p *pool, run *atomic.Int64) {
 			m := managerOf(t, &apiServer{stored: rayClusterOf(t, twoGroups, "9")}, rayClusterOf(t, twoGroups, "9"))
 			m.pool, m.options.Single = p, single
-			if err := m.SetResourceRequests(context.Background(), llm, nil, time.Time{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.SetResourceRequests(context.Background(), llm, nil, time.Time{}))
 			synctest.Wait()
 			if requested := run.Load() > 0; requested != (single != nil) {
 				t.Errorf("of a sidecar: %v; a cycle was requested: %v", single != nil, requested)
@@ -108,9 +106,7 @@ func TestWhatCallersAskDoesNotWaitForWhatNobodyWaitsFor(t *testing.T) {
 		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
 		m := managerOf(t, server, rayClusterOf(t, twoGroups, "9"))
 		m.config = &rest.Config{Host: "http://api.invalid", Transport: server, QPS: 1, Burst: 1}
-		if err := m.connectDynamic(&http.Client{Transport: server}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.connectDynamic(&http.Client{Transport: server}))
 		ended, end := context.WithCancel(t.Context())
 		end()
 		defer m.owners.Start(ended) // ends what it runs
@@ -163,9 +159,7 @@ func written(t *testing.T, server *apiServer) string {
 	for i := len(server.requests) - 1; i >= 0; i-- {
 		if r := server.requests[i]; r.Method == http.MethodPatch {
 			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return string(body)
 		}
 	}

@@ -83,9 +83,7 @@ func rayClusterOf(t *testing.T, manifest, version string) map[string]any {
 func dynamicOf(t *testing.T, server *apiServer) dynamic.Interface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://api.invalid", Transport: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -213,14 +211,10 @@ func TestAModeIsSetByTheAnnotationAlone(t *testing.T) {
 	server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
 	m := managerOf(t, server, server.stored)
 	for _, mode := range []nodepool.Mode{nodepool.Managed, nodepool.Shadow} {
-		if err := m.SetMode(t.Context(), llm, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.SetMode(t.Context(), llm, mode))
 		last := server.requests[len(server.requests)-1]
 		body, err := last.GetBody()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := io.ReadAll(body)
 		want := `{"metadata":{"annotations":{"heliostat.dev/mode":"` + string(mode) + `"}}}`
 		if err != nil || last.Method != http.MethodPatch || string(text) != want {
@@ -239,22 +233,16 @@ func TestATakingIsWrittenWithItsReservation(t *testing.T) {
 		r := &giveback.Reservation{Ask: giveback.Ask{GPUs: 2, Group: "gpu", DeadlineSeconds: 600, Taker: taker}, Deadline: began.Add(10 * time.Minute)}
 		err := m.BeginGiveBack(t.Context(), nodepool.Cluster{Key: llm, UID: "u", ResourceVersion: "9", Reclaimed: []giveback.Taking{
 			{At: began.Add(-2 * time.Hour), GPUs: 8}, {At: began.Add(-30 * time.Minute), GPUs: 4}}}, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := server.requests[len(server.requests)-1].GetBody()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var patch struct {
 			Metadata struct {
 				UID, ResourceVersion string
 				Annotations          map[string]any
 			}
 		}
-		if err := json.NewDecoder(body).Decode(&patch); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.NewDecoder(body).Decode(&patch))
 		got := patch.Metadata
 		if got.UID != "u" || got.ResourceVersion != "9" || got.Annotations["heliostat.dev/reclaimed"] != want ||
 			!strings.Contains(fmt.Sprint(got.Annotations["heliostat.dev/give-back"]), `"gpus":2`) {
@@ -351,9 +339,7 @@ status: {observedGeneration: 0}
 func clusterOf(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text), &object))
 	return &unstructured.Unstructured{Object: object}
 }
 

@@ -168,9 +168,7 @@ func TestAWaitingStartEndsWithItsContext(t *testing.T) {
 func tokenFile(t *testing.T, token string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	return file
 }
 

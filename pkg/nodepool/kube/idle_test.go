@@ -43,13 +43,9 @@ func patched(t *testing.T, read, stored map[string]any, change nodepool.IdleChan
 		return nil, err
 	}
 	steps, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := json.Marshal(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if text, err = steps.Apply(text); err != nil {
 		return nil, err
 	}
@@ -61,9 +57,7 @@ func TestSuspendingAndResuming(t *testing.T) {
 	for _, annotations := range []map[string]any{nil, {"a": "b"}} {
 		for _, suspend := range []any{nil, false} {
 			after, err := patched(t, idleObject(annotations, suspend), idleObject(annotations, suspend), idleChange)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			noted := after["metadata"].(map[string]any)["annotations"].(map[string]any)
 			if after["spec"].(map[string]any)["suspend"] != true || noted[nodepool.IdleSinceAnnotation] != "2026-03-01T10:00:00Z 4" {
 				t.Errorf("suspended: %v", after)
@@ -72,9 +66,7 @@ func TestSuspendingAndResuming(t *testing.T) {
 			resume.Action = nodepool.ResumeIdle
 			suspended := idleObject(noted, true)
 			after, err = patched(t, suspended, suspended, resume)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			left := after["metadata"].(map[string]any)["annotations"].(map[string]any)
 			if after["spec"].(map[string]any)["suspend"] != false || left[nodepool.IdleSinceAnnotation] != nil {
 				t.Errorf("resumed: %v", after)
@@ -148,9 +140,7 @@ func TestARequestThatNoWatchHasShownPreventsADeletion(t *testing.T) {
 		"forbidden":          {oneAnswer{403, `{"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}`}, "listing ResourceRequests"},
 	} {
 		client, err := dynamic.NewForConfig(&rest.Config{Host: "http://api.invalid", Transport: c.server})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m := &Manager{requestObjects: client.Resource(v1alpha1.Resource)}
 		if err := m.unrequested(t.Context(), llm); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -78,9 +78,7 @@ func TestTheRightToWriteEndsWithTheLease(t *testing.T) {
 			if l.held() {
 				t.Fatal("held before it was taken")
 			}
-			if err := l.Create(t.Context(), mine); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Create(t.Context(), mine))
 			test.then(l, fake, &clock)
 			if got := l.held(); got != test.want {
 				t.Errorf("held is %v, want %v", got, test.want)

@@ -102,9 +102,7 @@ func TestARayClusterHasTheSettingsOfItsNamespaceUnlessItSaysItsOwn(t *testing.T)
 	}
 	for _, step := range steps {
 		*changed = ""
-		if err := step.do(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, step.do())
 		got := n.readInto(step.own)
 		if got.Isolation != step.isolation || got.NamespaceMode != step.mode || len(got.Findings) != step.findings || strings.Join(slices.Sorted(strings.FieldsSeq(*changed)), " ") != step.changed || got.NamespaceUnknown != "" {
 			t.Errorf("%s: isolation %q, mode %q, findings %v, changed %q, unknown %q; want %+v", step.name, got.Isolation, got.NamespaceMode, got.Findings, *changed, got.NamespaceUnknown, step)
@@ -126,9 +124,7 @@ func TestTheModeOfANamespaceThatMayNotBeReadIsUnknown(t *testing.T) {
 	if got := n.readInto(nodepool.Cluster{}); got.NamespaceUnknown == "" || len(got.Findings) != 0 {
 		t.Errorf("before the first list: unknown %q, findings %v; want it unknown, and nothing to report", got.NamespaceUnknown, got.Findings)
 	}
-	if err := n.Store("").Replace([]any{withMode("managed")}, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.Store("").Replace([]any{withMode("managed")}, ""))
 	n.Unread("", "no")
 	n.Unread("", "no")
 	got := n.readInto(nodepool.Cluster{})

@@ -18,9 +18,7 @@ import (
 func objectOf(t *testing.T, manifest string) map[string]any {
 	t.Helper()
 	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(manifest), &object))
 	return object
 }
 

@@ -65,9 +65,7 @@ func TestNumbersOfGPUsAreOneGuardedPatch(t *testing.T) {
 		syncOf(0, "bare", "rayStartParams.num-gpus", 1), syncOf(1, "params", "rayStartParams.num-gpus", 3),
 		syncOf(2, "declared", "rayStartParams.num-gpus", 1), syncOf(3, "field", "resources.GPU", 7), syncOf(4, "odd", "resources.nvidia.com/gpu", 1),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(strings.ReplaceAll(want, "\n", ""), string(got)); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)
 	}

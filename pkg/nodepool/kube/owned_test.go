@@ -55,13 +55,9 @@ type household struct {
 func newHousehold(t *testing.T, job *metav1.PartialObjectMetadata) *household {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, metav1.AddMetaToScheme(scheme))
 	h := &household{client: metadatafake.NewSimpleMetadataClient(scheme)}
-	if err := h.client.Tracker().Create(rayJobs, job, "ml"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.client.Tracker().Create(rayJobs, job, "ml"))
 	kinds := meta.NewDefaultRESTMapper(nil)
 	kinds.Add(schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayJob"}, meta.RESTScopeNamespace)
 	h.Owners = kueue.NewOwners(h.client, nil, kinds, slog.New(slog.DiscardHandler),
@@ -123,9 +119,7 @@ func TestNothingIsWrittenBelowAnOwnerThatWasQueuedMeanwhile(t *testing.T) {
 			if err := write(m); err != nil || server.patches() != 1 {
 				t.Fatalf("below a RayJob in no queue: %v, %d patches, want one", err, server.patches())
 			}
-			if err := h.client.Tracker().Update(rayJobs, rayJob("research"), "ml"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.client.Tracker().Update(rayJobs, rayJob("research"), "ml"))
 			if err := write(m); !errors.Is(err, nodepool.ErrReadOnly) || !strings.Contains(err.Error(),
 				"RayJob train") {
 				t.Errorf("below a RayJob that was queued: %v, want ErrReadOnly and the RayJob's name", err)

@@ -35,21 +35,13 @@ func TestAPatchLeavesGatesAsTheyAre(t *testing.T) {
 	gated := objectOf(t, strings.Replace(twoScaled, "workersToDelete: []", "scaleGate: [{name: kueue.k8s.io/quota-exceeded}]", 1))
 	text, err := scalePatch(gated, nodepool.Change{UID: "u-1", Generation: 7, Targets: []nodepool.Target{
 		{Group: "gpu", Index: 1, From: 0, Replicas: 0, WorkersToDelete: []string{"w-1"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	patch, err := jsonpatch.DecodePatch(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, err := json.Marshal(gated)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	after, err := patch.Apply(before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const want = `"scaleStrategy":{"scaleGate":[{"name":"kueue.k8s.io/quota-exceeded"}],"workersToDelete":["w-1"]}`
 	if !strings.Contains(string(after), want) {
 		t.Errorf("%s lacks %s", after, want)
@@ -83,9 +75,7 @@ func TestAChangeIsOneGuardedPatch(t *testing.T) {
 {"op":"add","path":"/spec/workerGroupSpecs/1/replicas","value":4},
 {"op":"add","path":"/spec/workerGroupSpecs/1/scaleStrategy/workersToDelete","value":[]}]`
 	got, err := scalePatch(objectOf(t, twoScaled), change)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(strings.ReplaceAll(want, "\n", ""), string(got)); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)
 	}
@@ -93,9 +83,7 @@ func TestAChangeIsOneGuardedPatch(t *testing.T) {
 
 func TestFreezeIsTestedForAbsenceWithoutAnyAnnotation(t *testing.T) {
 	patch, err := scalePatch(objectOf(t, strings.Replace(twoScaled, ", annotations: {heliostat.dev/mode: managed}", "", 1)), nodepool.Change{UID: "u-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := `{"op":"test","path":"/metadata/annotations","value":null}`; !strings.Contains(string(patch), want) {
 		t.Errorf("patch %s lacks %s", patch, want)
 	}
@@ -135,9 +123,7 @@ func TestAPatchOfAQueuedRayClusterTestsItsGeneration(t *testing.T) {
 		"generation: 7": false, "generation: 7, labels: {kueue.x-k8s.io/queue-name: research}": true,
 	} {
 		patch, err := scalePatch(queuedCluster(t, metadata).Object, change)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := strings.Contains(string(patch), `{"op":"test","path":"/metadata/generation","value":7}`); got != want {
 			t.Errorf("%s: tests the generation %t, want %t: %s", metadata, got, want, patch)
 		}
@@ -158,13 +144,9 @@ func TestAPatchTestsThatNobodyHasQueuedTheRayCluster(t *testing.T) {
 		object := queuedCluster(t, metadata).Object
 		scale, err := scalePatch(object, nodepool.Change{UID: "u-1", Targets: []nodepool.Target{{Group: "cpu",
 			From: 2, Replicas: 3}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sync, err := numGPUsPatch(object, nodepool.NumGPUsChange{UID: "u-1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, patch := range []string{string(scale), string(sync)} {
 			if !strings.Contains(patch, want) {
 				t.Errorf("%s: patch %s lacks %s", metadata, patch, want)
@@ -192,17 +174,21 @@ func TestAPatchOfAShardTestsTheTermThatWasReadAndWritesItsOwn(t *testing.T) {
 	} {
 		object := objectOf(t, test.manifest)
 		scale, err := scalePatch(object, change)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		numbers, err := numGPUsPatch(object, sync)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, patch := range []string{string(scale), string(numbers)} {
 			if at := strings.Index(patch, test.test); at < 0 || at > strings.Index(patch, test.write) {
 				t.Errorf("%s: %s\nwant %s and then %s", name, patch, test.test, test.write)
 			}
 		}
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

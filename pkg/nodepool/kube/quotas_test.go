@@ -156,9 +156,7 @@ spec:
 	decodes.limits = w.of
 	limited := func(text string) *corev1.LimitRange {
 		limits := &corev1.LimitRange{}
-		if err := yaml.Unmarshal([]byte("metadata: {name: team, namespace: ml}\nspec: {limits: ["+text+"]}"), limits); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte("metadata: {name: team, namespace: ml}\nspec: {limits: ["+text+"]}"), limits))
 		return limits
 	}
 	for _, c := range []struct {

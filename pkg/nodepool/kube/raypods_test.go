@@ -98,22 +98,14 @@ func TestPodsOfRayClustersFollowTheirWatch(t *testing.T) {
 func TestAListOfANamespaceReplacesThatNamespaceAlone(t *testing.T) {
 	p := newPodsUnderTest("ml", "web")
 	ml, web := p.Store("ml"), p.Store("web")
-	if err := ml.Replace([]any{rayPod("ml", "llm", "a", "1")}, "1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ml.Replace([]any{rayPod("ml", "llm", "a", "1")}, "1"))
 	ended, end := context.WithCancel(t.Context())
 	if end(); p.Await(ended) == nil {
 		t.Fatal("full, and namespace web is unread")
 	}
-	if err := web.Replace([]any{rayPod("web", "llm", "b", "2")}, "2"); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Await(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := web.Replace(nil, "3"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, web.Replace([]any{rayPod("web", "llm", "b", "2")}, "2"))
+	must(t, p.Await(t.Context()))
+	must(t, web.Replace(nil, "3"))
 	if a, b := p.names("ml", "llm"), p.names("web", "llm"); a != "a@1" || b != "" {
 		t.Errorf("pods %q and %q, want those of ml alone", a, b)
 	}

@@ -198,9 +198,7 @@ func (f *shardFleet) lead() {
 	_, err := (&connection{leaseServer: f.server}).Create(f.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "heliostat"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 }
 
 // set changes the server or a connection.
@@ -360,9 +358,7 @@ func (f *shardFleet) terms() (terms []string) {
 		for _, s := range f.shards {
 			if s.Left(key) > 0 {
 				term, err := s.Fence(key, "")
-				if err != nil {
-					f.Fatal(err)
-				}
+				must(f, err)
 				terms = append(terms, term)
 			}
 		}
@@ -448,9 +444,7 @@ func TestAShardActsWhenAReadingAfterItsLeaseShowsNoLeader(t *testing.T) {
 		acts := func(when string, want bool) {
 			t.Helper()
 			asked := time.Now()
-			if err := s.read(f.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.read(f.Context()))
 			s.confirm(asked)
 			if slot.acts() != want {
 				t.Errorf("%s: acts is %v", when, !want)
@@ -460,9 +454,7 @@ func TestAShardActsWhenAReadingAfterItsLeaseShowsNoLeader(t *testing.T) {
 		mine := resourcelock.LeaderElectionRecord{HolderIdentity: s.identity}
 		early := time.Now()
 		acts("without a Lease", false)
-		if err := slot.lease.Create(f.Context(), mine); err != nil {
-			t.Fatal(err)
-		}
+		must(t, slot.lease.Create(f.Context(), mine))
 		s.confirm(early)
 		if slot.acts() {
 			t.Error("it acts by a reading from before it got the Lease")
@@ -470,16 +462,12 @@ func TestAShardActsWhenAReadingAfterItsLeaseShowsNoLeader(t *testing.T) {
 		f.lead()
 		acts("beside a leader", false)
 		f.set(func() { delete(f.server.leases, "heliostat") })
-		if err := slot.lease.Update(f.Context(), mine); err != nil {
-			t.Fatal(err)
-		}
+		must(t, slot.lease.Update(f.Context(), mine))
 		acts("the leader has gone", true)
 		f.lead()
 		acts("a leader comes, which waits", true)
 		f.set(func() { delete(f.server.leases, slot.lease.Describe()[len("heliostat/"):]) })
-		if err := slot.lease.Create(f.Context(), mine); err != nil {
-			t.Fatal(err)
-		}
+		must(t, slot.lease.Create(f.Context(), mine))
 		acts("somebody has removed its Lease, and the leader may not wait any more", false)
 	})
 }

@@ -75,9 +75,7 @@ func TestAConnectionThatTheHeadHasEndedIsReplaced(t *testing.T) {
 		}
 	})
 	client, err := Dial(Config{Address: addr, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = client.Close() }()
 	for range 2 {
 		if _, _, err := client.kvGet(t.Context(), "n", "k"); !strings.Contains(failureOf(t, err).Happened, "ended the connection") {

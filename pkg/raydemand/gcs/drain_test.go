@@ -34,13 +34,9 @@ func TestDrainSendsRecordedBytes(t *testing.T) {
 		for _, test := range tests {
 			e := recording(t, version, test.file)
 			request, err := hex.DecodeString(e.Request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			id, err := raydemand.ParseNodeID(request[2:30])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			drain := raydemand.Drain{Node: raydemand.Node{ID: id, Status: test.status}, Reason: test.reason, Message: test.message}
 			if test.deadline {
 				drain.Deadline = time.UnixMilli(varint(request[len(request)-6:]))
@@ -48,9 +44,7 @@ func TestDrainSendsRecordedBytes(t *testing.T) {
 			r := newReplay(t)
 			r.set("DrainNode", recordedAnswer(t, version, test.file))
 			reply, err := dial(t, r).Drain(t.Context(), drain)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(test.want, reply); diff != "" {
 				t.Errorf("%s %s: reply (-want +got):\n%s", version, test.file, diff)
 			}

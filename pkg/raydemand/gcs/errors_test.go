@@ -142,13 +142,9 @@ func failureOf(t *testing.T, err error) *raydemand.Failure {
 
 func TestAnUnreachedHeadIsToldInASentenceAndInFullForTheLog(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	addr := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, listener.Close())
 	_, err = readFrom(t, addr, time.Minute)
 	failure := failureOf(t, err)
 	if failure.Happened != "nothing listens at "+addr || !strings.Contains(failure.Advice, "head pod") || !strings.Contains(failure.Detail, "dial tcp "+addr) {
@@ -175,9 +171,7 @@ func TestAHeadThatIsSilentOrSaysThatItIsUnavailableIsTold(t *testing.T) {
 		t.Errorf("%+v", failure)
 	}
 	client, err := Dial(Config{Address: silent, Timeout: 100 * time.Millisecond, ClosedBy: "spec.networkPolicy closes it"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = client.Close() }()
 	_, err = client.State(t.Context())
 	if failure := failureOf(t, err); failure.Advice != "spec.networkPolicy closes it" {
@@ -195,9 +189,7 @@ func TestAHeadThatIsSilentOrSaysThatItIsUnavailableIsTold(t *testing.T) {
 func serveTCP(t *testing.T, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var served sync.WaitGroup
 	served.Go(func() {
 		for {
@@ -216,9 +208,7 @@ func serveTCP(t *testing.T, handle func(net.Conn)) (addr string) {
 func readFrom(t *testing.T, addr string, timeout time.Duration) (raydemand.State, error) {
 	t.Helper()
 	client, err := Dial(Config{Address: addr, Timeout: timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = client.Close() }()
 	return client.State(t.Context())
 }

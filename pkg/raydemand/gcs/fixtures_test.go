@@ -270,3 +270,11 @@ func unknownFields(m protoreflect.Message, at string) []string {
 	})
 	return slices.Sorted(maps.Keys(found))
 }
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -23,9 +23,7 @@ func eachRecordedState(t *testing.T, f func(name string, reply *autoscalerpb.Get
 				continue
 			}
 			reply := &autoscalerpb.GetClusterResourceStateReply{}
-			if err := proto.Unmarshal(recordedAnswer(t, version, e.File).reply, reply); err != nil {
-				t.Fatal(err)
-			}
+			must(t, proto.Unmarshal(recordedAnswer(t, version, e.File).reply, reply))
 			count++
 			f(version+" "+e.File, reply)
 		}
@@ -38,9 +36,7 @@ func eachRecordedState(t *testing.T, f func(name string, reply *autoscalerpb.Get
 func scanned(t *testing.T, reply *autoscalerpb.GetClusterResourceStateReply) scan {
 	t.Helper()
 	wire, err := proto.Marshal(reply) // maps get another order each time
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, ok := scanState(wire, nil, false)
 	if !ok {
 		t.Fatal("a recorded state is not as Ray writes it")
@@ -219,13 +215,9 @@ func TestRequestResourcesOfAV1HeadAreSeenBesideARepeatedState(t *testing.T) {
 	r := headOf(t, "2.52.0", "v1-request-resources")
 	client := dial(t, r)
 	before, err := client.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var reply autoscalerpb.GetClusterResourceStateReply
-	if err := proto.Unmarshal(r.answers["GetClusterResourceState"].reply, &reply); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proto.Unmarshal(r.answers["GetClusterResourceState"].reply, &reply))
 	reply.ClusterResourceState.ClusterResourceStateVersion++
 	r.set("GetClusterResourceState", replyOf(t, &reply))
 	again, err := client.State(t.Context())

@@ -53,9 +53,7 @@ type recorded struct {
 func newReplay(t *testing.T, options ...grpc.ServerOption) *replay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &replay{addr: listener.Addr().String(), answers: map[string]answer{}}
 	server := grpc.NewServer(append(options, grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(r.handle))...)
 	done := make(chan struct{})
@@ -108,9 +106,7 @@ func (r *replay) handle(_ any, stream grpc.ServerStream) error {
 func replyOf(t *testing.T, message proto.Message) answer {
 	t.Helper()
 	reply, err := proto.Marshal(message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return answer{reply: reply}
 }
 
@@ -169,13 +165,9 @@ type entry struct {
 func manifest(t testing.TB, version string) []entry {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", version, "manifest.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var entries []entry
-	if err := json.Unmarshal(text, &entries); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &entries))
 	return entries
 }
 
@@ -194,9 +186,7 @@ func recording(t testing.TB, version, file string) entry {
 func recordedAnswer(t testing.TB, version, file string) answer {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", version, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.HasSuffix(file, ".json") {
 		return answer{reply: text}
 	}
@@ -205,9 +195,7 @@ func recordedAnswer(t testing.TB, version, file string) answer {
 		Message  string            `json:"message"`
 		Trailers map[string]string `json:"trailers"`
 	}
-	if err := json.Unmarshal(text, &failed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &failed))
 	return answer{code: codes.Code(failed.Code), message: failed.Message, trailers: failed.Trailers}
 }
 
@@ -246,9 +234,7 @@ func dial(t *testing.T, r *replay, change ...func(*Config)) *Client {
 		c(&config)
 	}
 	client, err := Dial(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

@@ -17,13 +17,9 @@ import (
 // pod: `ray status` counts entries and ignores the count in them.
 func TestReportIsTheRecordedOne(t *testing.T) {
 	bytes, err := hex.DecodeString(recording(t, "2.60.0", "report.ReportAutoscalingState.binpb").Request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want autoscalerpb.ReportAutoscalingStateRequest
-	if err := proto.Unmarshal(bytes, &want); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proto.Unmarshal(bytes, &want))
 	launching := want.AutoscalingState.PendingInstanceRequests[0]
 	launching.Count = 1
 	want.AutoscalingState.PendingInstanceRequests = []*autoscalerpb.PendingInstanceRequest{launching, launching}

@@ -281,9 +281,7 @@ func TestNodeTableIsReadOnlyForUnknownNodesWithoutLabels(t *testing.T) {
 		client := dial(t, r)
 		for range 3 {
 			state, err := client.State(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, n := range state.Nodes {
 				if !n.Head && n.Labels["zone"] == "" {
 					t.Errorf("%s: %s has no zone", version, n.Instance)

@@ -109,9 +109,7 @@ func newFixtureWith(t *testing.T, change func(*nodeagent.Config)) *fixture {
 		t.Skip("needs a dev cluster; run without -short")
 	}
 	c, err := cluster()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := &fixture{T: t, cluster: c, node: fmt.Sprintf("test-%d", rand.IntN(1e9)), dir: t.TempDir()}
 	cfg := agentConfig(c.Kubeconfig(), f.node, f.dir)
 	cfg.APIServer = c.APIServer()
@@ -132,16 +130,12 @@ func newFixtureWith(t *testing.T, change func(*nodeagent.Config)) *fixture {
 func (f *fixture) caFile() string {
 	f.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", f.cluster.Kubeconfig())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	if config.CAFile != "" {
 		return config.CAFile
 	}
 	file := filepath.Join(f.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, config.CAData, 0o600); err != nil {
-		f.Fatal(err)
-	}
+	must(f, os.WriteFile(file, config.CAData, 0o600))
 	return file
 }
 
@@ -185,9 +179,7 @@ func (f *fixture) container(name, script string) corev1.Container {
 func (f *fixture) create(pod *corev1.Pod) *corev1.Pod {
 	f.Helper()
 	created, err := f.cluster.Client().CoreV1().Pods(pod.Namespace).Create(f.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	return created
 }
 
@@ -219,9 +211,7 @@ func (f *fixture) delete(pod *corev1.Pod) time.Duration {
 	f.Helper()
 	begin := time.Now()
 	pods := f.cluster.Client().CoreV1().Pods(pod.Namespace)
-	if err := pods.Delete(f.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
-		f.Fatal(err)
-	}
+	must(f, pods.Delete(f.Context(), pod.Name, metav1.DeleteOptions{}))
 	err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
 		_, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
@@ -236,8 +226,14 @@ func (f *fixture) delete(pod *corev1.Pod) time.Duration {
 func (f *fixture) logFile(pod *corev1.Pod, container string) string {
 	f.Helper()
 	log, err := os.ReadFile(filepath.Join(f.dir, "logs", "default_"+pod.Name+"_"+string(pod.UID), container+"_0.log"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	return string(log)
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -17,9 +17,7 @@ import (
 func (f *fixture) logs(pod *corev1.Pod, options *corev1.PodLogOptions) string {
 	f.Helper()
 	log, err := f.cluster.Client().CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(f.Context())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	return string(log)
 }
 
@@ -28,9 +26,7 @@ func (f *fixture) exec(pod *corev1.Pod, command ...string) (string, error) {
 	request := f.cluster.Client().CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
 		SubResource("exec").VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewSPDYExecutor(f.cluster.RESTConfig(), "POST", request.URL())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	var output, problems bytes.Buffer
 	err = executor.StreamWithContext(f.Context(), remotecommand.StreamOptions{Stdout: &output, Stderr: &problems})
 	if problems.Len() > 0 {
@@ -94,9 +90,7 @@ func TestLogsAreFollowedAndCut(t *testing.T) {
 	f := newFixture(t)
 	pod := f.untilPhase(f.create(f.shell("logs", "echo one; echo two; until test -e $HOME/go; do sleep 0.05; done; echo three")), corev1.PodRunning)
 	stream, err := f.cluster.Client().CoreV1().Pods("default").GetLogs("logs", &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer stream.Close()
 	first := make([]byte, len("one\ntwo\n"))
 	if _, err := io.ReadFull(stream, first); err != nil {
@@ -106,9 +100,7 @@ func TestLogsAreFollowedAndCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := string(first) + string(rest); got != "one\ntwo\nthree\n" {
 		t.Errorf("followed log = %q", got)
 	}

@@ -21,9 +21,7 @@ import (
 func processes(t *testing.T, words string) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var pids []int
 	for _, file := range files {
 		line, err := os.ReadFile(file)
@@ -32,9 +30,7 @@ func processes(t *testing.T, words string) []int {
 		}
 		if strings.HasSuffix(strings.ReplaceAll(strings.TrimSuffix(string(line), "\x00"), "\x00", " "), words) {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pids = append(pids, pid)
 		}
 	}
@@ -43,9 +39,7 @@ func processes(t *testing.T, words string) []int {
 
 func kill(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
 func TestDeletionSendsSIGTERMAndKeepsTheLog(t *testing.T) {
@@ -59,9 +53,7 @@ func TestDeletionSendsSIGTERMAndKeepsTheLog(t *testing.T) {
 	err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return f.logFile(pod, "c") == "up\n", nil // its trap is set
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if took := f.delete(pod); took > 29*time.Second {
 		t.Errorf("a process that ends on SIGTERM took %s with a grace period of 30s", took)
 	}
@@ -105,9 +97,7 @@ func TestForcedDeletionDoesNotWait(t *testing.T) {
 	f := newFixture(t)
 	pod := f.untilPhase(f.create(f.shell("forced", `trap '' TERM; exec sleep 8003`)), corev1.PodRunning)
 	err := f.cluster.Client().CoreV1().Pods("default").Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.untilProcesses("sleep 8003", 0)
 	again := f.shell("forced", "echo again")
 	f.untilPhase(f.create(again), corev1.PodSucceeded)
@@ -117,16 +107,12 @@ func TestStopLeavesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.untilPhase(f.create(f.shell("left", `trap '' TERM; (setsid sleep 8004 &); exec sleep 8004`)), corev1.PodRunning)
 	f.untilProcesses("sleep 8004", 2)
-	if err := f.agent.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.agent.Stop(t.Context()))
 	if left := processes(t, "sleep 8004"); len(left) > 0 {
 		t.Errorf("processes %v still run", left)
 	}
 	entries, err := os.ReadDir(f.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, entry := range entries {
 		if entry.Name() != "logs" {
 			t.Errorf("the agent's directory still has %s", entry.Name())
@@ -140,17 +126,11 @@ func TestSIGKILLOfTheAgentEndsItsPods(t *testing.T) {
 	child := exec.Command(os.Args[0], node, t.TempDir())
 	child.Env = append(os.Environ(), agentKubeconfig+"="+f.cluster.Kubeconfig())
 	stdin, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer stdin.Close()
 	stdout, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, child.Start())
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the agent printed %q, %v", line, err)
 	}
@@ -160,9 +140,7 @@ func TestSIGKILLOfTheAgentEndsItsPods(t *testing.T) {
 	pod.Spec.AutomountServiceAccountToken = &automount
 	f.untilPhase(f.create(pod), corev1.PodRunning)
 	f.untilProcesses("sleep 8005", 2)
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Process.Kill())
 	_ = child.Wait() // it was killed
 	f.untilProcesses("sleep 8005", 0)
 	killed := *f
