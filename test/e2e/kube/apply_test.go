@@ -24,8 +24,7 @@ func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
 	m := s.manager(kube.Options{})
 	cluster := s.read(m, "llm")
 
-	generation, err := m.Apply(t.Context(), s.targets(cluster, map[string]int{"gpu": 3}))
-	must(t, err)
+	generation := s.change(m, s.targets(cluster, map[string]int{"gpu": 3}))
 	// Read at once, before the cache is up to date.
 	after, err := m.Cluster(t.Context(), s.key("llm"))
 	if err != nil || after.Generation != generation || after.Groups[1].Replicas != 3 || generation <= cluster.Generation {
@@ -37,9 +36,7 @@ func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
 	names := s.workers("llm", "gpu")
 	fresh, err := m.Fresh(t.Context(), s.key("llm"))
 	must(t, err)
-	if _, err := m.Apply(t.Context(), s.targets(fresh, nil, names[1])); err != nil {
-		t.Fatal(err)
-	}
+	s.change(m, s.targets(fresh, nil, names[1]))
 	rest := []string{names[0], names[2]}
 	s.until("the named worker to go, and no other", func() bool { return cmp.Diff(rest, s.workers("llm", "gpu")) == "" })
 
@@ -48,9 +45,7 @@ func TestScaleUpAndDownByOnePatchEach(t *testing.T) {
 		targets, _, err := nodepool.Targets(s.read(m, "llm"), nil, nil)
 		return err == nil && len(targets) == 1 && len(targets[0].WorkersToDelete) == 0
 	})
-	if _, err := m.Apply(t.Context(), s.targets(s.read(m, "llm"), nil)); err != nil {
-		t.Fatal(err)
-	}
+	s.change(m, s.targets(s.read(m, "llm"), nil))
 	if targets, _, err := nodepool.Targets(s.read(m, "llm"), nil, nil); err != nil || len(targets) > 0 {
 		t.Errorf("there is still something to do: %+v, %v", targets, err)
 	}
@@ -100,9 +95,7 @@ func TestMultiHostReplicasGoWhole(t *testing.T) {
 	s := stage(t, "hosts")
 	s.create("llm", rig.Group{Name: "tpu", Max: 9, Hosts: 2})
 	m := s.manager(kube.Options{})
-	if _, err := m.Apply(t.Context(), s.targets(s.read(m, "llm"), map[string]int{"tpu": 3})); err != nil {
-		t.Fatal(err)
-	}
+	s.change(m, s.targets(s.read(m, "llm"), map[string]int{"tpu": 3}))
 	s.until("two replicas of two hosts in the cache", func() bool { return len(s.read(m, "llm").Workers) == 4 })
 	cluster := s.read(m, "llm")
 	var leaving, staying []string
@@ -117,9 +110,7 @@ func TestMultiHostReplicasGoWhole(t *testing.T) {
 	if len(leaving) != 2 {
 		t.Fatalf("workers %+v are not two replicas of two", cluster.Workers)
 	}
-	if _, err := m.Apply(t.Context(), s.targets(cluster, nil, leaving...)); err != nil {
-		t.Fatal(err)
-	}
+	s.change(m, s.targets(cluster, nil, leaving...))
 	s.until("one replica to go whole", func() bool { return cmp.Diff(staying, s.workers("llm", "tpu")) == "" })
 }
 

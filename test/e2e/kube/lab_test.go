@@ -189,6 +189,14 @@ func (s *scene) targets(cluster nodepool.Cluster, launch map[string]int, leaving
 	return nodepool.Change{Cluster: cluster.Key, UID: cluster.UID, Generation: cluster.Generation, Targets: targets}
 }
 
+// change makes a change, and returns the generation that it led to.
+func (s *scene) change(m *kube.Manager, change nodepool.Change) int64 {
+	s.Helper()
+	generation, err := m.Apply(s.Context(), change)
+	must(s, err)
+	return generation
+}
+
 func finding(cluster nodepool.Cluster, code string) bool {
 	for _, f := range cluster.Findings {
 		if f.Code == code {

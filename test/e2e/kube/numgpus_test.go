@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -69,9 +68,7 @@ func TestASyncRestartsNoPodAndReachesTheNext(t *testing.T) {
 	}
 
 	// Pods that exist after the sync show that the operator has processed this spec.
-	if _, err := m.Apply(t.Context(), s.targets(after, map[string]int{"params": 1, "field": 1, "other": 1})); err != nil {
-		t.Fatal(err)
-	}
+	s.change(m, s.targets(after, map[string]int{"params": 1, "field": 1, "other": 1}))
 	s.until("a second worker of each group", func() bool { return len(s.pods("llm")) == len(before)+3 })
 	now := s.pods("llm")
 	for name, uid := range before {
@@ -197,20 +194,13 @@ func TestASyncAgainstWhoAppliesTheGroupsIsRefused(t *testing.T) {
 	apply := func(name, manager string) *unstructured.Unstructured {
 		t.Helper()
 		manifest := rig.Cluster{Namespace: s.namespace, Name: name, Groups: []rig.Group{{Name: "gpu", Max: 9, Devices: twoKinds}}}.Manifest()
-		text, err := json.Marshal(manifest.Object)
-		must(t, err)
-		force := true
-		applied, err := lab.Dynamic().Resource(rig.RayClusters).Namespace(s.namespace).Patch(t.Context(), name, types.ApplyPatchType, text,
-			metav1.PatchOptions{FieldManager: manager, Force: &force})
-		must(t, err)
-		return applied
+		must(t, s.serverSide(manager, manifest, true))
+		return s.get(name)
 	}
 	apply("gitops", "argocd-controller")
 	s.refused(m, "gitops", nodepool.SyncFieldManaged)
 
-	if _, err := m.Apply(t.Context(), s.targets(s.read(m, "gitops"), map[string]int{"gpu": 1})); err != nil {
-		t.Fatal(err)
-	}
+	s.change(m, s.targets(s.read(m, "gitops"), map[string]int{"gpu": 1}))
 	owners := listOwners(s.get("gitops"))
 	if !slices.Equal(owners, []string{"heliostat"}) {
 		t.Errorf("after a patch of replicas the list belongs to %v, want heliostat alone", owners)

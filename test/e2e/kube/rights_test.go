@@ -152,9 +152,7 @@ func TestTheSidecarFormLivesWithKubeRaysRole(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	s.until("its workers run", m.Leading)
 	cluster := s.read(m, "llm")
-	if _, err := m.Apply(t.Context(), s.targets(cluster, map[string]int{"gpu": 2})); err != nil {
-		t.Fatal(err)
-	}
+	s.change(m, s.targets(cluster, map[string]int{"gpu": 2}))
 	s.until("two workers in its cache", func() bool { return len(s.read(m, "llm").Workers) == 2 })
 	if _, err := m.Fresh(t.Context(), key); err != nil {
 		t.Error(err)
