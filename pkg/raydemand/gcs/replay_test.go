@@ -32,8 +32,6 @@ type replay struct {
 	answers map[string]answer // by method; for InternalKVGet, by method and key
 	calls   []recorded
 	delay   time.Duration
-	// next replaces the answers of a method after its next call.
-	next map[string]answer
 }
 
 type answer struct {
@@ -79,10 +77,6 @@ func (r *replay) handle(_ any, stream grpc.ServerStream) error {
 			a, known = r.answers[method]
 		}
 	}
-	if next, changes := r.next[method]; changes {
-		delete(r.next, method)
-		r.answers[method] = next
-	}
 	delay := r.delay
 	r.mu.Unlock()
 	if delay > 0 {
@@ -114,13 +108,6 @@ func (r *replay) set(key string, a answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers[key] = a
-}
-
-// once lets the method give the present answer once more, and then another one.
-func (r *replay) once(method string, then answer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.next = map[string]answer{method: then}
 }
 
 // slow delays every answer.
@@ -159,7 +146,6 @@ type entry struct {
 	Request string     `json:"request_hex"`
 	Header  [][]string `json:"metadata"`
 	Code    string     `json:"code"`
-	UnixMs  int64      `json:"unix_ms"`
 }
 
 func manifest(t testing.TB, version string) []entry {
