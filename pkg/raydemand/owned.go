@@ -52,18 +52,24 @@ const (
 	MaxOwnedText      = 1024 // characters of all resource names, labels and expressions together
 )
 
-// OverLimit names the limit that bundles exceed, and what they have; "" if none.
-func OverLimit(bundles []Request) string {
+// OverLimit names the limit that bundles exceed, and what they have; "" if none. The GPU that a slice stands for is no
+// resource of its own. written is how many values the labels have as they are written, and spare how many characters
+// more than Expression returns; both may be 0.
+func OverLimit(bundles []Request, written, spare int) string {
 	over := func(n, most int, what string) string {
 		if n <= most {
 			return ""
 		}
 		return fmt.Sprintf("%d %s, the limit is %d", n, what, most)
 	}
-	values, text := 0, 0
+	values, text := 0, spare
 	why := over(len(bundles), MaxOwnedBundles, "bundles")
 	for i := range bundles {
-		why = cmp.Or(why, over(len(bundles[i].Bundle), MaxOwnedResources, "resources in a bundle"),
+		resources := len(bundles[i].Bundle)
+		if _, has := bundles[i].Bundle[GPU]; has && bundles[i].Slice != nil {
+			resources, text = resources-1, text-len(GPU)
+		}
+		why = cmp.Or(why, over(resources, MaxOwnedResources, "resources in a bundle"),
 			over(len(bundles[i].Selectors), MaxOwnedSelectors, "label selectors of a bundle"))
 		for name := range bundles[i].Bundle {
 			text += utf8.RuneCountInString(name)
@@ -76,7 +82,7 @@ func OverLimit(bundles []Request) string {
 			}
 		}
 	}
-	return cmp.Or(why, over(values, MaxOwnedValues, "values of labels"),
+	return cmp.Or(why, over(max(values, written), MaxOwnedValues, "values of labels"),
 		over(text, MaxOwnedText, "characters of resource names, labels and expressions"))
 }
 

@@ -78,7 +78,7 @@ func (r requestObject) readBundles(object *unstructured.Unstructured) (bundles [
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if over := raydemand.OverLimit(spec.Bundles); over != "" {
+	if over := raydemand.OverLimit(spec.Bundles, 0, 0); over != "" {
 		return nil, "spec.bundles: " + over + "; make several requests instead"
 	}
 	r.Priority, r.AllOrNothing = spec.Priority, spec.AllOrNothing
