@@ -143,7 +143,10 @@ func (f *requestFlags) body(stdin io.Reader) (json.RawMessage, error) {
 // bundleOf returns a bundle as the server reads it: amounts that are not in resources belong there.
 func bundleOf(text string) (map[string]any, error) {
 	if fault := fieldpath.CheckObject([]byte(text), `a JSON object such as {"GPU": 1}`); fault != nil {
-		return nil, fmt.Errorf("--bundle %s: %s, want %s", text, fault.Value, fault.Want)
+		if where := fault.Path.String(); where != "" {
+			return nil, fmt.Errorf("--bundle %s: %s: %s, want %s", text, where, fault.Value, fault.Want)
+		}
+		return nil, fmt.Errorf("--bundle %s: want %s", text, fault.Want)
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &given); err != nil {

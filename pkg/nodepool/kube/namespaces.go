@@ -37,6 +37,8 @@ type namespaceWatch struct {
 	client namespaceClient
 	named  []string
 	log    *slog.Logger
+	// isolations are the last known ones: they only restrict, so they hold while a namespace cannot be read.
+	isolations sync.Map
 }
 
 // namespaceSettings are the annotations of one namespace that apply to its RayClusters. An empty isolation means none.
@@ -75,6 +77,7 @@ func newNamespaces(
 			},
 			Read: func(object *corev1.Namespace) (attached.Object[namespaceSettings], bool) {
 				of := nodepool.ClusterKey{Namespace: object.Name} // it is for all RayClusters there
+				n.isolations.Store(object.Name, settingsOf(object).isolation)
 				return attached.Object[namespaceSettings]{Cluster: of, Value: settingsOf(object)}, true
 			},
 			Unread: func(_, why string) { log.Info("reading namespaces is forbidden", "reason", why) },
@@ -85,6 +88,8 @@ func newNamespaces(
 const (
 	// namespacePoll is the pause between two reads of a served namespace.
 	namespacePoll = time.Second
+	// namespacesLast is how long a reading counts while no other succeeds: a mode that was removed must stop writes.
+	namespacesLast = 5 * time.Second
 	// namespaceShare bounds these reads to 20 per second, whatever the number of namespaces.
 	namespaceShare = 50 * time.Millisecond
 )
@@ -98,8 +103,9 @@ func (n *namespaceWatch) Start(ctx context.Context) error {
 	for _, name := range n.named {
 		polling.Go(func() {
 			pause := max(namespacePoll, time.Duration(len(n.named))*namespaceShare)
-			for n.poll(ctx, name); reflector.Sleep(ctx, reflector.Jittered(pause)); {
-				n.poll(ctx, name)
+			read := time.Now()
+			for n.poll(ctx, name, &read); reflector.Sleep(ctx, reflector.Jittered(pause)); {
+				n.poll(ctx, name, &read)
 			}
 		})
 	}
@@ -107,12 +113,14 @@ func (n *namespaceWatch) Start(ctx context.Context) error {
 	return nil
 }
 
-// poll reads one namespace. If the API server does not answer, what is known stays.
-func (n *namespaceWatch) poll(ctx context.Context, name string) {
+// poll reads one namespace; read is when the API server last answered. If it does not answer for namespacesLast, the
+// mode is unknown, as if the namespace may not be read.
+func (n *namespaceWatch) poll(ctx context.Context, name string, read *time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
 	namespace, err := n.client.Get(ctx, name, metav1.GetOptions{})
-	store := n.Store(name)
+	store, before := n.Store(name), *read
+	*read = time.Now()
 	switch {
 	case err == nil:
 		store.ReplaceAll([]*corev1.Namespace{namespace}, "")
@@ -122,6 +130,9 @@ func (n *namespaceWatch) poll(ctx context.Context, name string) {
 		n.Unread(name, err.Error())
 	default:
 		n.log.Debug("reading a namespace failed; retrying", "namespace", name, "reason", err)
+		if *read = before; time.Since(before) > namespacesLast {
+			n.Unread(name, err.Error())
+		}
 	}
 }
 
@@ -134,6 +145,9 @@ func (n *namespaceWatch) AddTo(cluster *nodepool.Cluster) {
 	switch {
 	case forbidden:
 		unknown = "this process may not read Namespace " + namespace
+		if last, known := n.isolations.Load(namespace); known {
+			settings.isolation = last.(string)
+		}
 	case len(values) == 0:
 		unknown = "Namespace " + namespace + " has not been read yet"
 	default:

@@ -167,10 +167,13 @@ func TestNamedNamespacesArePolled(t *testing.T) {
 			{"one that may not be read", nil, errForbidden, "", true},
 			{"one that may be read again", withMode("managed"), nil, nodepool.Managed, false},
 			{"no answer proves nothing", nil, errors.New("the server is currently unable to handle the request"), nodepool.Managed, false},
+			{"no answer for long is as unknown", nil, errors.New("timeout"), "", true},
 			{"one that is gone", nil, nil, "", true},
 		} {
 			client.set(step.stored, step.err)
-			time.Sleep(2 * namespacePoll)
+			if time.Sleep(2 * namespacePoll); strings.Contains(step.name, "long") {
+				time.Sleep(namespacesLast)
+			}
 			if got := n.readInto(nodepool.Cluster{}); got.NamespaceMode != step.want || (got.NamespaceUnknown != "") != step.unknown {
 				t.Errorf("%s: mode %q, unknown %q; want %q", step.name, got.NamespaceMode, got.NamespaceUnknown, step.want)
 			}
@@ -178,6 +181,17 @@ func TestNamedNamespacesArePolled(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// TestTheLastKnownIsolationHoldsWhileANamespaceMayNotBeRead is for an API server that refuses at its start: until it
+// answers, no pod gets a GPU that is not isolated as the namespace wants.
+func TestTheLastKnownIsolationHoldsWhileANamespaceMayNotBeRead(t *testing.T) {
+	n, _ := watchedNamespaces()
+	n.Store("").ReplaceAll([]*corev1.Namespace{namespaceOf("ml", "hardware")}, "")
+	n.Unread("", errForbidden.Error())
+	if got := n.readInto(nodepool.Cluster{Mode: nodepool.Managed}); got.Isolation != nodepool.RequireHardware {
+		t.Errorf("isolation %q, want the last known one", got.Isolation)
+	}
 }
 
 // TestAFreshLookAtARayClusterNoticesThatItsNamespacesModeIsGone is for a watch that stalls: no worker may be taken away

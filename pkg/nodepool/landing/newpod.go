@@ -51,7 +51,9 @@ func AddCertain(
 				labels = with(labels, a.Name, a.Values[0])
 			}
 		case resources.AcceleratorType() == "":
-			resources = resources.Clone()
+			if resources = resources.Clone(); resources == nil {
+				resources = raydemand.Bundle{}
+			}
 			resources[a.Name+a.Values[0]] = raydemand.One
 		}
 	}

@@ -114,6 +114,9 @@ func (c *conn) connect(ctx context.Context) error {
 	if c.link != nil {
 		return nil
 	}
+	if ctx.Err() != nil { // or the head would seem to take no connection
+		return status.FromContextError(ctx.Err()).Err()
+	}
 	// Traffic to a pod must not go through an HTTP proxy for the internet. Ray disables the proxy too.
 	var dialer net.Dialer
 	socket, err := dialer.DialContext(ctx, "tcp", c.config.Address)

@@ -3,6 +3,7 @@ package gcs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -37,12 +38,15 @@ func (c *Client) Drain(ctx context.Context, drain raydemand.Drain) (raydemand.Dr
 		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w: it is %s", node.ID, node.Instance,
 			raydemand.ErrNotIdle, node.Status)
 	}
-	reply, err := call(ctx, c, c.config.Timeout, "DrainNode", c.autoscaler.DrainNode, request)
+	reply, err := call(ctx, c, drainTimeout, "DrainNode", c.autoscaler.DrainNode, request)
 	if err != nil {
 		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w", node.ID, node.Instance, err)
 	}
 	return raydemand.DrainReply{Accepted: reply.GetIsAccepted(), Message: reply.GetRejectionReasonMessage()}, nil
 }
+
+// drainTimeout is the timeout of a drain: the GCS waits for the raylet, for up to 15 s if the raylet died.
+const drainTimeout = 30 * time.Second
 
 // drainRequest returns an error for every request that could crash the GCS or a raylet.
 func drainRequest(drain raydemand.Drain) (*autoscalerpb.DrainNodeRequest, error) {
