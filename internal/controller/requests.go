@@ -43,8 +43,8 @@ func (c *Controller) byDefault(v *observe.View) bool {
 	return asked != nodepool.Managed
 }
 
-// reportWithoutCluster lets the addons report to what is for a RayCluster that does not exist. It returns the pause until
-// something changes with time; 0 means that only an event starts the next cycle. It writes only if --mode or the
+// reportWithoutCluster lets the addons report to what is for a RayCluster that does not exist. It returns the pause
+// until something changes with time; 0 means that only an event starts the next cycle. It writes only if --mode or the
 // namespace makes clusters managed: otherwise another Heliostat may manage that cluster once it exists.
 func (c *Controller) reportWithoutCluster(ctx context.Context, key nodepool.ClusterKey) (next time.Duration) {
 	if c.config.ReadOnly || c.config.Form != Fleet || !c.asked(key) {
