@@ -4,13 +4,9 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
-
-// look runs a cycle and returns when the next is due.
-func (w *world) look() time.Duration { return w.c.Cycle(w.t.Context(), key) }
 
 func TestARayClusterThatAnotherProcessDecidesAboutIsReleasedButNotGone(t *testing.T) {
 	var gone, released int
