@@ -242,13 +242,6 @@ func (s *scene) living(group string, n int) {
 	s.rayHas(group, n, raydemand.Running, raydemand.Idle)
 }
 
-// dead waits until Ray has no living worker of the group. Ray's libraries count the resources of a worker that drains,
-// and on a slow machine for some time after its pod is gone.
-func (s *scene) dead(group string) {
-	s.Helper()
-	s.rayHas(group, 0, raydemand.Running, raydemand.Idle, raydemand.Draining)
-}
-
 // rayHas waits until the GCS lists exactly n workers of the group with one of the statuses.
 func (s *scene) rayHas(group string, n int, statuses ...raydemand.NodeStatus) {
 	s.Helper()
