@@ -141,7 +141,7 @@ func (c *connection) List(ctx context.Context, options metav1.ListOptions) (*coo
 	return list, c.do(ctx, "list", func() error {
 		for _, l := range c.leases {
 			if ShardsLabel+"="+l.Labels[ShardsLabel] == options.LabelSelector {
-				list.Items = append(list.Items, l)
+				list.Items = append(list.Items, *l.DeepCopy())
 			}
 		}
 		return nil
@@ -292,7 +292,9 @@ func TestShardsDivideRayClustersWhileTheyComeAndGo(t *testing.T) {
 		f.watch(3 * time.Second)
 		f.eachHas(1, "one has left")
 		f.sharesAre("one has left", 0, 3, 3, 3, 3)
-		if n := len(f.server.leases); n != slots+4 {
+		n := 0
+		f.set(func() { n = len(f.server.leases) })
+		if n != slots+4 {
 			t.Errorf("%d Leases, want those of the slots and of the four that stay", n)
 		}
 		if addresses, complete := f.shards[0].Addresses(); len(addresses) != 3 || complete {
