@@ -103,6 +103,9 @@ func (w NewWorker) Announces(reader sharing.Reader, nodes []Node, rooms []Room, 
 	for _, a := range acceleratorType(w, hosts) {
 		add(a, true)
 	}
+	for _, key := range hosts.sameNames() {
+		add(hosts.sameName(key))
+	}
 	slices.SortFunc(all, func(a, b Announced) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
@@ -123,12 +126,14 @@ type host struct {
 type hostList struct {
 	pod *PodShape
 	all []host
+	// mapped are the labels of nodes that Ray nodes have under another name.
+	mapped []sharing.TopologyLabel
 }
 
 // hosts lists the nodes and shapes that could hold a pod, and the pools that may add nodes that nothing describes. New
 // nodes of a pool are like those that it has, as the Cluster Autoscaler assumes too.
 func (w NewWorker) hosts(reader sharing.Reader, nodes []Node, rooms []Room, pods []PoolPods) hostList {
-	list := hostList{pod: w.Pod}
+	list := hostList{pod: w.Pod, mapped: reader.TopologyLabels}
 	read := w.labelsRead(reader)
 	described := map[string]bool{}
 	for _, node := range w.Pod.FittingNodes(nodes) {
@@ -189,7 +194,7 @@ func (w NewWorker) labelsRead(reader sharing.Reader) map[string]bool {
 func labelsOf(labels map[string]string, read map[string]bool) map[string]string {
 	some := map[string]string{}
 	for key, value := range labels {
-		if read[key] && !namesNode(key) {
+		if (read[key] || strings.HasPrefix(key, rayPrefix)) && !namesNode(key) {
 			some[key] = value
 		}
 	}
@@ -285,6 +290,50 @@ func (l *hostList) label(ray, node string) (Announced, bool) {
 		a.Present, a.Certain = true, true
 	}
 	return a, true
+}
+
+// rayPrefix begins the labels that Ray reserves for itself. On a Kubernetes node, such a label can only be meant for
+// the Ray node.
+const rayPrefix = "ray.io/"
+
+// sameNames lists the labels of nodes that may have been meant for Ray nodes: those that begin as Ray's own, and all
+// that the shape or template of a pool declares.
+func (l *hostList) sameNames() []string {
+	keys := map[string]bool{}
+	for i := range l.all {
+		for key := range l.all[i].labels {
+			if strings.HasPrefix(key, rayPrefix) || l.all[i].declared {
+				keys[key] = true
+			}
+		}
+	}
+	for _, row := range rayLabels {
+		delete(keys, row.label)
+	}
+	for _, key := range setByRay {
+		delete(keys, key)
+	}
+	for _, row := range l.mapped {
+		delete(keys, row.Node)
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// setByRay are labels that Ray sets from other sources than a node's label of the same name.
+var setByRay = []string{acceleratorLabel, "ray.io/node-id", "ray.io/node-group", TPUSliceName, TPUWorkerID, tpuTopology,
+	TPUPodType}
+
+// sameName returns what a label of nodes means for the Ray label of the same name. Only one of Ray's own names is taken
+// for certain.
+func (l *hostList) sameName(key string) (Announced, bool) {
+	a, ok := l.label(key, key)
+	ours := strings.HasPrefix(key, rayPrefix)
+	a.Present = a.Present && ours
+	if a.Certain = a.Certain && ours; !a.Certain && a.Why == "" {
+		a.Why = fmt.Sprintf("its nodes have the label, but nothing shows that Ray takes it over; "+
+			"if it does, set --topology-label %s=%s", key, key)
+	}
+	return a, ok && (a.Certain || len(a.Values) > 0)
 }
 
 // rayLabel is a label that Ray sets from a variable of the container's environment (Ray 2.49 and later,

@@ -94,6 +94,8 @@ func TestWhatNewPodsAnnounceFollowsFromWhereTheyFit(t *testing.T) {
 		"the group declares it": {nodes: hosts{Places: []landing.Node{hostNode("a", "p", clique+"=d1")}}, label: domain, want: "",
 			worker: func(w *landing.NewWorker) { w.Declared = map[string]string{domain: "own"} }},
 
+		"Ray's own prefix on nodes":           {nodes: hosts{Places: []landing.Node{hostNode("a", "p", "ray.io/rack=r1")}}, label: "ray.io/rack", want: "r1!"},
+		"another label of a declared shape":   {nodes: hosts{Places: []landing.Node{hostNode("", "p", "rack=r1")}}, label: "rack", want: "r1"},
 		"another label of nodes":              {nodes: hosts{Places: []landing.Node{hostNode("a", "p", "rack=r1")}}, label: "rack", want: ""},
 		"a label that names the node":         {nodes: hosts{Places: []landing.Node{hostNode("a", "p", "ray.io/hostname=a")}}, label: "ray.io/hostname", want: ""},
 		"the node's accelerator label is not": {nodes: hosts{Places: []landing.Node{hostNode("a", "p", "ray.io/accelerator-type=H100")}}, label: "ray.io/accelerator-type", want: "?"},
