@@ -123,7 +123,7 @@ func (s *server) GetHistory(c *gin.Context, namespace apiv1.Namespace, name apiv
 	known := false
 	var snapshot json.RawMessage
 	if s.History != nil {
-		snapshot, _, known, err = s.History.Past(view.Cluster, id)
+		snapshot, known, err = s.History.Past(view.Cluster, id)
 	}
 	if err == nil && !known {
 		detail := fmt.Sprintf("the history of %s has no decision %s, or not any more", view.Cluster, id)

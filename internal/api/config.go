@@ -154,8 +154,8 @@ type ClusterWriter interface {
 type History interface {
 	// Entries returns the decisions about a cluster, newest first. Callers must not change them.
 	Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry
-	// Past returns the snapshot and the plan of a decision as JSON; false if it is not stored any more.
-	Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error)
+	// Past returns the snapshot of a decision as JSON; false if it is not stored any more.
+	Past(key nodepool.ClusterKey, id string) (snapshot json.RawMessage, known bool, err error)
 }
 
 // NodepoolReader reads the nodes of the Kubernetes cluster and their pools.

@@ -267,8 +267,8 @@ func (fakeHistory) Entries(key nodepool.ClusterKey) []apiv1.HistoryEntry {
 		Groups: []apiv1.HistoryGroup{{Name: "a100", Current: 2, Desired: 4, Reasons: []planner.Reason{{Code: "launch", Message: "m"}}}}, Unmet: 1}}
 }
 
-func (fakeHistory) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
-	return json.RawMessage(`{"groups":[]}`), json.RawMessage(`{"launch":{}}`), key == llm && id == "1772366400000", nil
+func (fakeHistory) Past(key nodepool.ClusterKey, id string) (snapshot json.RawMessage, known bool, err error) {
+	return json.RawMessage(`{"groups":[]}`), key == llm && id == "1772366400000", nil
 }
 
 func TestHistoryIsListedAndEachDecisionExported(t *testing.T) {

@@ -214,11 +214,11 @@ func (past) Entries(nodepool.ClusterKey) []apiv1.HistoryEntry {
 	}
 }
 
-// Past returns the snapshot from which the decision was made, and the plan.
-func (past) Past(nodepool.ClusterKey, string) (snapshot, plan json.RawMessage, known bool, err error) {
+// Past returns the snapshot from which the decision was made.
+func (past) Past(nodepool.ClusterKey, string) (snapshot json.RawMessage, known bool, err error) {
 	return json.RawMessage(
 		`{"groups":[{"name":"a100"}],"nodes":[],"pendingRequests":[],"pendingGangRequests":[],"requestResources":[]}`,
-	), json.RawMessage(`{}`), true, nil
+	), true, nil
 }
 
 // cards are two nodes: one with a partitioned card, one with an unhealthy card.

@@ -50,15 +50,15 @@ type clusterEntries struct {
 // stored is a decision in compressed form, so that the bound of a History is one of memory.
 type stored struct {
 	id int64
-	// past is the entry without its ID, document the snapshot and the plan, both as compressed JSON.
-	past, document []byte
+	// past is the entry without its ID. Both are compressed JSON.
+	past, snapshot []byte
 }
 
 // storedOverhead is what a stored decision takes beside its bytes, with the spare room of a growing slice.
 const storedOverhead = 2 * 64
 
 // size is the memory that it takes. The allocator rounds up by an eighth at most.
-func (k stored) size() int { return storedOverhead + (len(k.past)+len(k.document))*9/8 }
+func (k stored) size() int { return storedOverhead + (len(k.past)+len(k.snapshot))*9/8 }
 
 // newHistory returns an empty History with at most that many decisions about each RayCluster and that many bytes of
 // memory in all; 0 uses the default. The latest decision about each RayCluster is kept whatever its size.
@@ -100,10 +100,7 @@ func (h *History) Observe(d *addon.Decision) error {
 	var entry stored
 	var err error
 	if entry.past, err = compress(past); err == nil {
-		entry.document, err = compress(struct {
-			Snapshot planner.Snapshot `json:"snapshot"`
-			Plan     planner.Plan     `json:"plan"`
-		}{d.Snapshot, d.Plan})
+		entry.snapshot, err = compress(d.Snapshot)
 	}
 	if err != nil {
 		return fmt.Errorf("storing a decision about %s in the history: %w", d.Cluster, err)
@@ -192,19 +189,17 @@ func (h *History) storedOf(key nodepool.ClusterKey) []stored {
 	return nil
 }
 
-// Past returns the snapshot and the plan of a decision: planning the snapshot with its own policy returns the plan
-// again, byte for byte.
-func (h *History) Past(key nodepool.ClusterKey, id string) (snapshot, plan json.RawMessage, known bool, err error) {
+// Past returns the snapshot of a decision: planning it with its own policy returns the plan again, byte for byte.
+func (h *History) Past(key nodepool.ClusterKey, id string) (snapshot json.RawMessage, known bool, err error) {
 	for _, entry := range h.storedOf(key) {
 		if strconv.FormatInt(entry.id, 10) == id {
-			var document struct{ Snapshot, Plan json.RawMessage }
-			if err := decompress(entry.document, &document); err != nil {
-				return nil, nil, true, fmt.Errorf("decompressing decision %s: %w", id, err)
+			if err := decompress(entry.snapshot, &snapshot); err != nil {
+				return nil, true, fmt.Errorf("decompressing decision %s: %w", id, err)
 			}
-			return document.Snapshot, document.Plan, true, nil
+			return snapshot, true, nil
 		}
 	}
-	return nil, nil, false, nil
+	return nil, false, nil
 }
 
 // entry returns the entry. If it cannot be read, its Error says so.

@@ -78,10 +78,10 @@ func TestHistoryHoldsWhatWasDecidedOtherwiseNewestFirst(t *testing.T) {
 	if want := "[1772366404000 12:00:04 1 1772366403000 12:00:03 1 1772366400000 12:00:00 0]"; fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
-	if _, _, known, _ := h.Past(historyKey, "1772366403000"); !known {
+	if _, known, _ := h.Past(historyKey, "1772366403000"); !known {
 		t.Error("a decision is not found by its id")
 	}
-	if _, _, known, _ := h.Past(historyKey, "1"); known {
+	if _, known, _ := h.Past(historyKey, "1"); known {
 		t.Error("a decision is found that never was")
 	}
 	h.Forget(historyKey)
@@ -107,6 +107,7 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 		t.Fatalf("%d cases, %v", len(files), err)
 	}
 	h := newHistory(1000, 0)
+	var wants [][]byte
 	for i, file := range files {
 		text, err := os.ReadFile(file)
 		must(t, err)
@@ -116,13 +117,17 @@ func TestEveryDecisionOfTheHistoryPlannedAgainIsTheSame(t *testing.T) {
 		}
 		d.Actions = []addon.Action{{Kind: addon.ActionPatch}}
 		keep(t, h, d)
+		want, err := json.Marshal(d.Plan)
+		must(t, err)
+		wants = append(wants, want)
 	}
 	pasts := h.Entries(historyKey)
-	if len(pasts) < 50 {
+	if len(pasts) < 50 || len(pasts) != len(wants) {
 		t.Fatalf("only %d decisions", len(pasts))
 	}
-	for _, past := range pasts {
-		snapshot, want, _, err := h.Past(historyKey, past.ID)
+	for i, past := range pasts { // newest first
+		want := wants[len(wants)-1-i]
+		snapshot, _, err := h.Past(historyKey, past.ID)
 		must(t, err)
 		again, err := snapshotfile.ReadSnapshot(bytes.NewReader(snapshot), past.ID)
 		must(t, err)
@@ -177,9 +182,8 @@ func TestADecisionThatCannotBeRememberedIsAnError(t *testing.T) {
 	h := newHistory(0, 0)
 	for what, spoil := range map[string]func(*addon.Decision){
 		// no JSON has such a year
-		"the decision":              func(d *addon.Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"what it was made from":     func(d *addon.Decision) { d.Snapshot.Groups[0].Price = new(math.NaN()) },
-		"what it was made from too": func(d *addon.Decision) { d.Plan.Price = new(math.NaN()) },
+		"the decision":          func(d *addon.Decision) { d.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"what it was made from": func(d *addon.Decision) { d.Snapshot.Groups[0].Price = new(math.NaN()) },
 	} {
 		d := decidedAt(t, waitingFor(1), historyStart)
 		spoil(d)
@@ -304,12 +308,12 @@ func TestWhatWasDecidedIsListedExportedAndForgotten(t *testing.T) {
 		len(entries[0].Groups) != 1 || entries[0].Groups[0].Reasons == nil {
 		t.Fatalf("%+v", entries)
 	}
-	snapshot, plan, known, err := a.past.Past(d.Cluster, entries[0].ID)
-	if err != nil || !known || !json.Valid(plan) || !json.Valid(snapshot) {
-		t.Fatalf("%v, %v: %s\n%s", known, err, plan, snapshot)
+	snapshot, known, err := a.past.Past(d.Cluster, entries[0].ID)
+	if err != nil || !known || !strings.Contains(string(snapshot), `"groups"`) {
+		t.Fatalf("%v, %v: %s", known, err, snapshot)
 	}
 	a.Forget(d.Cluster)
-	if _, _, known, err := a.past.Past(d.Cluster, entries[0].ID); known || err != nil {
+	if _, known, err := a.past.Past(d.Cluster, entries[0].ID); known || err != nil {
 		t.Errorf("a cluster that is gone: %v, %v", known, err)
 	}
 }

@@ -16,13 +16,13 @@ import (
 )
 
 // conn is a connection to a head, for one call at a time. It connects when a call needs it. A connection of the gRPC
-// library keeps six goroutines and 54 KB while it waits, 270 MB in a fleet of 5,000 RayClusters, and the garbage
-// collector looks at all of it; this one keeps its socket. It is safe for concurrent use: calls wait for one another.
+// library keeps five goroutines and ten times as much memory while it waits (BenchmarkIdleConnections); this one keeps
+// its socket. It is safe for concurrent use: calls wait for one another.
 type conn struct {
 	config Config
-	place  chan struct{} // who has put one in makes a call
+	place  chan struct{} // has a token while a call is made
 
-	// mu guards net and closed; link belongs to the one who makes a call.
+	// mu guards net and closed; link belongs to the call that has the place.
 	mu     sync.Mutex
 	net    net.Conn
 	closed bool

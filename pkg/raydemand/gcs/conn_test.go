@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -167,4 +169,93 @@ func FuzzAnswerOfTheHead(f *testing.F) {
 		}
 		c.disconnect()
 	})
+}
+
+// BenchmarkIdleConnections compares what a connection takes while it waits with one of the gRPC library, both beside
+// their socket and the end of the server.
+func BenchmarkIdleConnections(b *testing.B) {
+	const connections = 500
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(b, err)
+	defer func() { _ = listener.Close() }()
+	go func() {
+		for {
+			socket, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go answerEmpty(socket)
+		}
+	}()
+	addr := listener.Addr().String()
+	calls := func(conn grpc.ClientConnInterface) {
+		_, err := raypb.NewNodeInfoGcsServiceClient(conn).CheckAlive(b.Context(), &raypb.CheckAliveRequest{})
+		must(b, err)
+	}
+	used := func(open func() io.Closer) (bytes, goroutines float64) {
+		bytesBefore, before := usage()
+		all := make([]io.Closer, connections)
+		for i := range all {
+			all[i] = open()
+		}
+		bytesNow, now := usage()
+		for _, each := range all {
+			must(b, each.Close())
+		}
+		return float64(bytesNow-bytesBefore) / connections, float64(now-before) / connections
+	}
+	for name, open := range map[string]func() io.Closer{
+		"own": func() io.Closer {
+			conn := newConn(Config{Address: addr, MaxMessage: 1 << 20})
+			calls(conn)
+			return conn
+		},
+		"grpc": func() io.Closer {
+			conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+				grpc.WithReadBufferSize(1<<10), grpc.WithWriteBufferSize(4<<10))
+			must(b, err)
+			calls(conn)
+			return conn
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				bytes, goroutines := used(open)
+				b.ReportMetric(bytes, "B/conn")
+				b.ReportMetric(goroutines, "goroutines/conn")
+			}
+		})
+	}
+}
+
+// usage returns the bytes of live objects and stacks, and the number of goroutines.
+func usage() (bytes int64, goroutines int) {
+	time.Sleep(500 * time.Millisecond) // what has been closed ends
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()
+}
+
+// answerEmpty answers each call on a connection with an empty message.
+func answerEmpty(socket net.Conn) {
+	defer func() { _ = socket.Close() }()
+	_, _ = io.CopyN(io.Discard, socket, int64(len(http2.ClientPreface)))
+	framer := http2.NewFramer(socket, socket)
+	_ = framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		if data, is := frame.(*http2.DataFrame); is && data.StreamEnded() {
+			id := data.StreamID
+			header := append([]byte{0x88, 0, 12}, "content-type\x10application/grpc"...)
+			_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, BlockFragment: header})
+			_ = framer.WriteData(id, false, make([]byte, prefix))
+			trailer := append([]byte{0, 11}, "grpc-status\x010"...)
+			_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true, BlockFragment: trailer})
+		}
+	}
 }

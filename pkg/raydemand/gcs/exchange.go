@@ -335,6 +335,10 @@ func (e *exchange) fields(f *http2.MetaHeadersFrame) {
 			if field.Value != "200" {
 				e.code, e.message, e.known = codeOfHTTP(field.Value), "HTTP status "+field.Value, true
 			}
+		case "content-type":
+			if !strings.HasPrefix(field.Value, "application/grpc") && !e.known { // something else than a head answers
+				e.code, e.message, e.known = codes.Unknown, "content type "+quoted(field.Value), true
+			}
 		case "grpc-status":
 			number, err := strconv.ParseUint(field.Value, 10, 32)
 			if e.code, e.known = codes.Code(number), true; err != nil {
