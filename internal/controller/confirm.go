@@ -99,8 +99,10 @@ func (c *Controller) manages(before, now nodepool.Cluster) bool {
 	return mode == nodepool.Managed
 }
 
-// mayGuardNow reports whether the caches still show the same RayCluster in the same mode.
+// mayGuardNow reports whether the caches still show the same RayCluster in the same mode, which may be written as
+// before.
 func (c *Controller) mayGuardNow(before observe.View, now nodepool.Cluster) bool {
 	mode, _ := c.config.Effective(now)
-	return now.UID == before.Cluster.UID && mode == before.Mode && now.Writable() == nil
+	return now.UID == before.Cluster.UID && mode == before.Mode &&
+		(now.Writable() == nil) == (before.Cluster.Writable() == nil)
 }

@@ -30,12 +30,11 @@ type Facts struct {
 	JoinTime time.Duration
 }
 
-// Keeper remembers, by the UID of a pod, when the pod last needed its guard, which version of the pod was written to,
-// and whether the last write failed. If it is lost, guards stay for the time calm longer.
+// Keeper remembers, by the UID of a pod, when the pod last needed its guard, and which version of the pod was written
+// to. If it is lost, guards stay for the time calm longer.
 type Keeper struct {
 	needed  map[string]time.Time
 	written map[string]string
-	failed  map[string]bool
 }
 
 // urgency orders the writes of one cycle: pods with work first, then those that may get it, then what is to be removed.
@@ -58,20 +57,11 @@ type pod struct {
 	urgency urgency
 }
 
-// Changes returns the writes that v requires, most urgent first. Those that failed come last: an admission policy may
-// refuse a single pod, and the others must not wait for it.
+// Changes returns the writes that v requires, most urgent first.
 func (k *Keeper) Changes(v observe.View, f Facts) []nodepool.GuardChange {
 	pods := k.pods(v, f)
 	pods = slices.DeleteFunc(pods, func(p pod) bool { return !k.due(p, f) })
-	slices.SortStableFunc(pods, func(a, b pod) int {
-		switch a, b := k.failed[a.UID], k.failed[b.UID]; {
-		case b && !a:
-			return -1
-		case a && !b:
-			return 1
-		}
-		return cmp.Compare(a.urgency, b.urgency)
-	})
+	slices.SortStableFunc(pods, func(a, b pod) int { return cmp.Compare(a.urgency, b.urgency) })
 	changes := make([]nodepool.GuardChange, len(pods))
 	for i := range pods {
 		changes[i] = pods[i].GuardChange
@@ -83,12 +73,6 @@ func (k *Keeper) Changes(v observe.View, f Facts) []nodepool.GuardChange {
 // Until the caches show another one, nothing is written to the pod.
 func (k *Keeper) Wrote(change nodepool.GuardChange) {
 	k.written[change.UID] = change.Read.Version
-	delete(k.failed, change.UID)
-}
-
-// Failed notes that the change, one of Changes, could not be written.
-func (k *Keeper) Failed(change nodepool.GuardChange) {
-	k.failed[change.UID] = true
 }
 
 // due reports whether the pod's annotations differ from what is right.
@@ -106,14 +90,10 @@ func (k *Keeper) due(p pod, f Facts) bool {
 func (k *Keeper) pods(v observe.View, f Facts) []pod {
 	waits := demandWaits(v)
 	needed, written := make(map[string]time.Time, len(v.Members)), map[string]string{}
-	failed := map[string]bool{}
 	all := make([]pod, 0, len(v.Members)+1)
 	judge := func(name, uid string, read nodepool.Guard, u urgency) {
 		if version, wrote := k.written[uid]; wrote {
 			written[uid] = version
-		}
-		if k.failed[uid] {
-			failed[uid] = true
 		}
 		switch last, known := k.needed[uid]; {
 		case u <= joins || (u == idle || u == reservation) && !known:
@@ -134,7 +114,7 @@ func (k *Keeper) pods(v observe.View, f Facts) []pod {
 	for _, m := range v.Members {
 		judge(m.Pod, m.UID, m.Guard, f.urgencyOf(v, m, waits))
 	}
-	k.needed, k.written, k.failed = needed, written, failed
+	k.needed, k.written = needed, written
 	return all
 }
 

@@ -45,42 +45,39 @@ type protection struct {
 	settings Settings
 
 	keeper Keeper
+	writes addon.Writes
 	// managed: this process may have guarded pods of the RayCluster, so it takes its guards away when the RayCluster is
 	// no longer managed. Another Heliostat that only watches the RayCluster never does.
 	managed bool
-	rest    addon.Pause
-	// wrote: a write has succeeded, so this process has the right to write guards.
-	wrote bool
-	// err is why the last write failed; nil after one that succeeded.
-	err error
 }
-
-// longestGuardPause bounds the pause after a write that failed if others succeed: a single pod may refuse its guard,
-// and workers that get work meanwhile need theirs.
-const longestGuardPause = 3 * time.Second
 
 // protect writes and removes the annotations that keep node autoscalers from evicting busy workers.
 func (p *protection) protect(ctx context.Context, o *addon.Cycle) {
 	defer p.reportGuards(ctx, o)
 	if !p.mayGuard(o.View) {
-		p.err = nil
+		p.writes.Err = nil
 		return
 	}
 	o.LookWithin(writeEvery)
-	if p.rest.Resting(o.View.Now) {
-		return
-	}
 	changes := p.keeper.Changes(o.View, Facts{
 		Trusted:  p.loop.Doubt(o.View) == "",
 		HandBack: o.View.Mode != nodepool.Managed,
 		Drained:  p.loop.Drains().EndsIdle,
 		JoinTime: p.settings.JoinTime,
 	})
-	if len(changes) == 0 {
-		p.err = nil
-		return
-	}
-	p.loop.WriteRound(ctx, o, len(changes), func(at int) bool { return p.writeGuard(ctx, o, changes[at]) })
+	p.writes.Round(ctx, p.loop, o, len(changes), func(at int) (addon.Action, error) {
+		change := changes[at]
+		err := p.writer.Guard(ctx, change)
+		if err == nil || errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrGone) {
+			p.keeper.Wrote(change)
+		}
+		message := "guard removed"
+		if change.Keep {
+			message = "guard added"
+		}
+		p.loop.Log().DebugContext(ctx, message, "cluster", change.Cluster.String(), "pod", change.Pod, "err", err)
+		return addon.Action{Kind: addon.ActionGuard, Pods: []string{change.Pod}, Message: message}, err
+	})
 }
 
 // mayGuard reports whether pods of the RayCluster may be written to: while it is managed, and afterwards to take away
@@ -96,42 +93,6 @@ func (p *protection) mayGuard(v observe.View) bool {
 	return p.managed && addon.HandedBack(&v.Cluster, v.Mode, v.Why)
 }
 
-// writeGuard carries one change out, and reports whether the round may go on.
-func (p *protection) writeGuard(ctx context.Context, o *addon.Cycle, change nodepool.GuardChange) bool {
-	started := p.loop.Now()
-	err := p.writer.Guard(ctx, change)
-	action := addon.Action{
-		At: started, Kind: addon.ActionGuard, Result: addon.ResultOK, Pods: []string{change.Pod},
-		Message: "guard removed", Took: p.loop.Now().Sub(started),
-	}
-	if change.Keep {
-		action.Message = "guard added"
-	}
-	switch {
-	case err != nil && ctx.Err() != nil, errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
-		return false
-	case err == nil:
-		p.keeper.Wrote(change)
-		p.rest, p.err, p.wrote = addon.Pause{}, nil, true
-	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
-		p.keeper.Wrote(change)
-		action.Result = addon.ResultConflict
-	default:
-		p.keeper.Failed(change)
-		longest := addon.LongestPause
-		if p.wrote {
-			longest = longestGuardPause
-		}
-		p.rest.FailWithin(o.View.Now, longest)
-		p.err = err
-		action.Result, action.Message = addon.ResultError, err.Error()
-	}
-	o.Actions = append(o.Actions, action)
-	p.loop.Log().DebugContext(ctx, "guard", "cluster", change.Cluster.String(), "pod", change.Pod,
-		"keep", change.Keep, "result", action.Result)
-	return p.err == nil
-}
-
 // Codes of findings about guards.
 const (
 	// GuardUnwritten: the last write of a guard failed, so busy workers may be evicted, or idle ones hold their nodes.
@@ -144,7 +105,7 @@ const (
 func (p *protection) reportGuards(ctx context.Context, o *addon.Cycle) {
 	cluster := &o.View.Cluster
 	object := "RayCluster " + cluster.Key.String()
-	if err := p.err; err != nil {
+	if err := p.writes.Err; err != nil {
 		why := "node autoscalers may evict its busy workers: " + err.Error()
 		p.loop.EmitOnce(ctx, o.View, addon.Event{
 			Warning: true, Reason: addon.ReasonGuardFailed, Message: "writing guards failed: " + why,

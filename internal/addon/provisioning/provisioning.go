@@ -2,7 +2,6 @@ package provisioning
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/addon"
@@ -37,9 +36,7 @@ type provisions struct {
 	// managed: this process may have made ProvisioningRequests, so it takes them back when the RayCluster is no longer
 	// managed.
 	managed bool
-	// rest is the pause after a write that failed, and err is why it failed.
-	rest addon.Pause
-	err  error
+	writes  addon.Writes
 }
 
 // decide lets launches wait for the nodes of a whole gang, where groups ask for it. Other modes write nothing, so
@@ -77,55 +74,29 @@ func (p *provisions) provision(ctx context.Context, o *addon.Cycle) {
 	}
 	defer p.reportProvisions(o)
 	changes := p.decided.Changes
-	if len(changes) == 0 {
-		p.err = nil
-	}
-	if len(changes) == 0 || p.rest.Resting(o.View.Now) {
-		return
-	}
-	p.loop.WriteRound(ctx, o, len(changes), func(at int) bool { return p.writeProvision(ctx, o, changes[at]) })
-}
-
-// writeProvision carries one change out, and reports whether the round may go on.
-func (p *provisions) writeProvision(
-	ctx context.Context, o *addon.Cycle, change nodepool.ProvisioningChange,
-) bool {
-	started := p.loop.Now()
-	err := p.writer.Provision(ctx, change)
-	action := addon.Action{
-		At: started, Kind: addon.ActionProvision, Result: addon.ResultOK, Group: change.Request.Group,
-		Message: change.Kind + " ProvisioningRequest " + change.Request.Name, Took: p.loop.Now().Sub(started),
-	}
-	if change.Pod.Pod != "" {
-		action.Pods = []string{change.Pod.Pod}
-	}
-	switch {
-	case err != nil && ctx.Err() != nil, errors.Is(err, nodepool.ErrReadOnly), errors.Is(err, nodepool.ErrNotLeading):
-		return false
-	case err == nil:
-		p.rest, p.err = addon.Pause{}, nil
-	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrGone):
-		action.Result = addon.ResultConflict
-	default:
-		p.rest.Fail(o.View.Now)
-		p.err = err
-		if change.Kind == nodepool.AskCapacity {
+	p.writes.Round(ctx, p.loop, o, len(changes), func(at int) (addon.Action, error) {
+		change := changes[at]
+		err := p.writer.Provision(ctx, change)
+		if change.Kind == nodepool.AskCapacity && ctx.Err() == nil && addon.Failed(err) {
 			p.requests.Refused(o.View.Now, change.Request.Group, err)
 		}
-		action.Result, action.Message = addon.ResultError, err.Error()
-	}
-	o.Actions = append(o.Actions, action)
-	return err == nil || action.Result == addon.ResultConflict
+		action := addon.Action{Kind: addon.ActionProvision, Group: change.Request.Group,
+			Message: change.Kind + " ProvisioningRequest " + change.Request.Name}
+		if change.Pod.Pod != "" {
+			action.Pods = []string{change.Pod.Pod}
+		}
+		return action, err
+	})
 }
 
 // reportProvisions reports groups that ask for ProvisioningRequests and are launched without, and failed writes.
 func (p *provisions) reportProvisions(o *addon.Cycle) {
 	cluster := &o.View.Cluster
-	o.Open = o.Open || p.err != nil || len(p.decided.Waits) > 0
-	if p.err != nil {
+	o.Open = o.Open || p.writes.Err != nil || len(p.decided.Waits) > 0
+	if p.writes.Err != nil {
 		o.Findings = append(o.Findings, raydemand.Finding{
 			Code: ProvisioningUnwritten, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
-			Why: p.err.Error(),
+			Why: p.writes.Err.Error(),
 			Fix: "grant Heliostat its rights on provisioningrequests, podtemplates and pods in namespace " +
 				cluster.Key.Namespace + " (chart value provisioningRequests: true), or correct what the error says",
 		})
