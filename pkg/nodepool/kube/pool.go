@@ -29,122 +29,80 @@ const (
 	lastBackOff  = time.Minute
 )
 
-// pool runs one goroutine for each RayCluster, so that a slow head of one never delays another. A goroutine that waits
-// costs a few kilobytes; with a bounded number of them a few unreachable heads would block the rest. Cycles run in
-// runners, because a goroutine keeps the stack of its last cycle, up to 64 KB.
+const (
+	// longPause is the shortest pause after which a cycle waits for a turn. A RayCluster with such a pause is mostly at
+	// rest, and a tenth of a second does not matter to it.
+	longPause = 500 * time.Millisecond
+	// turnsAtOnce is how many cycles after long pauses run at once. On a full machine, a thousand of them that share
+	// its cores delay every step of every other cycle.
+	turnsAtOnce = 64
+	// turnLasts is how long a cycle counts at most. 64 cycles on two cores take less, so one that takes longer waits
+	// for a head or the API server. 64 heads that do not answer let 256 other cycles begin per second.
+	turnLasts = 250 * time.Millisecond
+)
+
+// pool runs the cycles of each RayCluster one after another, in a goroutine for each cycle, so that a slow head of one
+// RayCluster never delays another: with a bounded number of goroutines, a few unreachable heads would block the rest.
 type pool struct {
 	reconcile Reconcile
-	// exists is called after a cycle; the worker of a RayCluster that is gone ends when no cycle is due.
+	// exists is called after a cycle; a RayCluster that is gone is forgotten when no cycle is due.
 	exists func(nodepool.ClusterKey) bool
 	log    *slog.Logger
-	turns  chan struct{} // see turn
+	// turns has a token for each cycle after a long pause that counts; those that wait get one in order.
+	turns chan struct{}
 
 	wg sync.WaitGroup
 	mu sync.Mutex
-	// Guarded by mu. ctx is nil before Run; until then triggers wait in early. closed is set before Run waits for the
-	// workers.
-	ctx      context.Context
-	closed   bool
-	early    map[nodepool.ClusterKey]bool
-	triggers map[nodepool.ClusterKey]*trigger
-	// idle are runners without a cycle, the last one used at the end.
-	idle []chan func()
+	// Guarded by mu. ctx is nil before Run, and no cycle begins after it has ended.
+	ctx   context.Context
+	works map[nodepool.ClusterKey]*work
 }
 
-// mostIdle is how many runners wait for cycles at most. As many cycles at once are rare.
-const mostIdle = 256
+// work is what a pool knows of one RayCluster. The pool's mu guards all fields but the channel.
+type work struct {
+	// event has a token while an event wants a cycle.
+	event chan struct{}
+	// timer begins the next cycle, and running says that one runs. An event begins none before rested.
+	timer   *time.Timer
+	running bool
+	rested  time.Time
+	// long: the pause after the last cycle was a long one.
+	long bool
+	// forRequest is when a changed request last started a cycle, or will start one.
+	forRequest time.Time
+	// panicked is what the last cycle panicked with, empty if it did not, and panics how many did in a row.
+	panicked string
+	panics   int
+}
 
 // newPool returns a pool that runs no cycle before Run. exists is called after each cycle.
 func newPool(exists func(nodepool.ClusterKey) bool, log *slog.Logger) *pool {
-	return &pool{
-		exists: exists, log: log, turns: make(chan struct{}, turnsAtOnce),
-		early: map[nodepool.ClusterKey]bool{}, triggers: map[nodepool.ClusterKey]*trigger{},
-	}
+	return &pool{exists: exists, log: log, turns: make(chan struct{}, turnsAtOnce),
+		works: map[nodepool.ClusterKey]*work{}}
 }
 
-// Run starts the workers of all keys enqueued so far and later, and returns when ctx and every worker have ended.
+// Run runs the cycles of all keys enqueued so far and later, and returns when ctx and every cycle have ended.
 func (p *pool) Run(ctx context.Context, reconcile Reconcile) {
 	p.mu.Lock()
 	p.ctx, p.reconcile = ctx, reconcile
-	for key := range p.early {
-		p.trigger(key)
+	for _, w := range p.works {
+		w.timer.Reset(0)
 	}
-	p.early = nil
 	p.mu.Unlock()
 	<-ctx.Done()
-	p.mu.Lock()
-	p.closed = true
+	p.mu.Lock() // a cycle that has begun is one to wait for
+	for _, w := range p.works {
+		w.timer.Stop()
+	}
 	p.mu.Unlock()
 	p.wg.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, runner := range p.idle {
-		close(runner)
-	}
-	p.idle = nil
-}
-
-// run calls do in a runner, and returns when it has ended.
-func (p *pool) run(do func()) {
-	done := make(chan struct{})
-	var runner chan func()
-	p.mu.Lock()
-	if last := len(p.idle) - 1; last >= 0 {
-		runner, p.idle = p.idle[last], p.idle[:last]
-	}
-	p.mu.Unlock()
-	if runner == nil {
-		runner = make(chan func())
-		go p.runner(runner)
-	}
-	runner <- func() {
-		defer close(done)
-		do()
-	}
-	<-done
-}
-
-// runner calls what it gets, one after another, until that is closed, or enough others wait.
-func (p *pool) runner(calls chan func()) {
-	for do := range calls {
-		do()
-		p.mu.Lock()
-		enough := p.closed || len(p.idle) == mostIdle
-		if !enough {
-			p.idle = append(p.idle, calls)
-		}
-		p.mu.Unlock()
-		if enough {
-			return
-		}
-	}
-}
-
-// trigger starts the cycles of one worker. The pool's mu guards all fields but the channel.
-type trigger struct {
-	// fired has a token while a cycle should run now.
-	fired chan struct{}
-	// forRequest is when a changed request last started a cycle, or will start one.
-	forRequest time.Time
-	// panicked is what the last cycle panicked with; empty if it did not.
-	panicked string
-}
-
-// merge forgets that a cycle should run now, because one begins, and reports whether one should.
-func (t *trigger) merge() bool {
-	select {
-	case <-t.fired:
-		return true
-	default:
-		return false
-	}
 }
 
 // Enqueue requests a cycle soon. Requests that arrive while one waits are merged.
 func (p *pool) Enqueue(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.trigger(key)
+	p.enqueue(key)
 }
 
 // EnqueueForRequest requests a cycle after a request changed: now, or requestPause after the last cycle that such a
@@ -152,86 +110,96 @@ func (p *pool) Enqueue(key nodepool.ClusterKey) {
 func (p *pool) EnqueueForRequest(key nodepool.ClusterKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, t := time.Now(), p.triggers[key]
+	now, w := time.Now(), p.works[key]
 	switch {
-	case t == nil || now.Sub(t.forRequest) >= requestPause:
-		if t = p.trigger(key); t != nil {
-			t.forRequest = now
-		}
-	case !t.forRequest.After(now): // otherwise one is to come, and takes this change too
-		t.forRequest = t.forRequest.Add(requestPause)
-		time.AfterFunc(time.Until(t.forRequest), func() { p.Enqueue(key) })
+	case w == nil || now.Sub(w.forRequest) >= requestPause:
+		p.enqueue(key).forRequest = now
+	case !w.forRequest.After(now): // otherwise one is to come, and takes this change too
+		w.forRequest = w.forRequest.Add(requestPause)
+		time.AfterFunc(time.Until(w.forRequest), func() { p.Enqueue(key) })
 	}
 }
 
-// trigger starts the worker if there is none, and returns its trigger; nil while no worker runs. The caller holds mu.
-func (p *pool) trigger(key nodepool.ClusterKey) *trigger {
-	if p.closed {
-		return nil
-	}
-	if p.ctx == nil {
-		p.early[key] = true
-		return nil
-	}
-	t := p.triggers[key]
-	if t == nil {
-		t = &trigger{fired: make(chan struct{}, 1)}
-		p.triggers[key] = t
-		p.wg.Go(func() { p.work(p.ctx, key, t) })
+// enqueue notes that an event wants a cycle. The caller holds mu.
+func (p *pool) enqueue(key nodepool.ClusterKey) *work {
+	w := p.works[key]
+	if w == nil {
+		w = &work{event: make(chan struct{}, 1)}
+		w.timer = time.AfterFunc(time.Hour, func() { p.work(key, w) })
+		w.timer.Stop()
+		p.works[key] = w
 	}
 	select {
-	case t.fired <- struct{}{}:
+	case w.event <- struct{}{}:
 	default:
 	}
-	return t
+	if p.ctx != nil && p.ctx.Err() == nil && !w.running {
+		w.timer.Reset(time.Until(w.rested))
+	}
+	return w
 }
 
-func (p *pool) work(ctx context.Context, key nodepool.ClusterKey, t *trigger) {
-	panics := 0
-	due := time.NewTimer(time.Hour)
-	defer due.Stop()
-	turn, long := newTurn(p.turns), false
-	var rested time.Time // from when on an event may start a cycle
-	for {
-		quiet := false
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.fired:
-			if wait := time.Until(rested); wait > 0 {
-				if !reflector.Sleep(ctx, wait) {
-					return
-				}
-				t.merge()
-			}
-		case <-due.C:
-			quiet = !t.merge() && (!long || turn.take(ctx, t.fired))
-			if ctx.Err() != nil {
-				return
-			}
-		}
-		var next time.Duration
-		var died bool
-		p.run(func() { next, died = p.cycle(ctx, key, t, quiet) })
-		turn.leave()
-		pause := minPause
-		if died {
-			pause = min(firstBackOff<<min(panics, 10), lastBackOff)
-			next = pause
-			panics++
-		} else {
-			panics = 0
-		}
-		if next <= 0 && !p.exists(key) && p.retire(key, t) { // a cycle that is due is one that the key still needs
-			return
-		}
-		rested = time.Now().Add(pause)
-		due.Stop()
-		long = next >= longPause
-		if next > 0 {
-			due.Reset(max(reflector.Jittered(next), pause))
-		}
+// work runs a cycle, and sets the timer of the next one.
+func (p *pool) work(key nodepool.ClusterKey, w *work) {
+	p.mu.Lock()
+	if p.ctx.Err() != nil || w.running || time.Now().Before(w.rested) { // the timer fired while it was set again
+		p.mu.Unlock()
+		return
 	}
+	w.running = true
+	p.wg.Add(1)
+	defer p.wg.Done()
+	p.mu.Unlock()
+	quiet, leave := p.begin(w)
+	if p.ctx.Err() != nil {
+		return
+	}
+	next, panicked := p.cycle(key, quiet)
+	leave()
+	needed := next > 0 || panicked != "" || p.exists(key) // a cycle that is due is one that the key still needs
+	pause := minPause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.panicked = panicked; panicked == "" {
+		w.panics = 0
+	} else {
+		pause = min(firstBackOff<<min(w.panics, 10), lastBackOff)
+		next = pause
+		w.panics++
+	}
+	w.running, w.rested, w.long = false, time.Now().Add(pause), next >= longPause
+	switch {
+	case p.ctx.Err() != nil:
+	case len(w.event) > 0:
+		w.timer.Reset(pause)
+	case next > 0:
+		w.timer.Reset(max(reflector.Jittered(next), pause))
+	case !needed:
+		delete(p.works, key)
+	}
+}
+
+// begin takes up the event that wants a cycle. Without one the cycle is quiet, and after a long pause it waits for a
+// turn, or for an event. leave must be called when the cycle ends.
+func (p *pool) begin(w *work) (quiet bool, leave func()) {
+	none := func() {}
+	select {
+	case <-w.event:
+		return false, none
+	default:
+	}
+	if !w.long {
+		return true, none
+	}
+	select {
+	case p.turns <- struct{}{}:
+		leave = sync.OnceFunc(func() { <-p.turns })
+		time.AfterFunc(turnLasts, leave)
+		return true, leave
+	case <-w.event:
+	case <-p.ctx.Done():
+	}
+	return false, none
 }
 
 // CyclePanicked says that a cycle of this RayCluster panicked, and is retried with growing pauses.
@@ -244,49 +212,32 @@ type Panic struct {
 	Cause   any
 }
 
-// cycle calls reconcile and recovers from its panics.
-func (p *pool) cycle(
-	ctx context.Context, key nodepool.ClusterKey, t *trigger, quiet bool,
-) (next time.Duration, died bool) {
+// cycle calls reconcile, and returns what it panicked with.
+func (p *pool) cycle(key nodepool.ClusterKey, quiet bool) (next time.Duration, panicked string) {
 	defer func() {
-		panicked := ""
 		if cause := recover(); cause != nil {
 			in, named := cause.(Panic)
 			if !named {
 				in = Panic{context.Background(), cause}
 			}
-			panicked, next, died = fmt.Sprint(in.Cause), 0, true
+			panicked = fmt.Sprint(in.Cause)
 			p.log.ErrorContext(in.Context, "cycle panicked", "cluster", key.String(), "cause", panicked, "stack",
 				string(debug.Stack()))
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		t.panicked = panicked
 	}()
-	return p.reconcile(ctx, key, quiet), false
+	return p.reconcile(p.ctx, key, quiet), ""
 }
 
 // AddTo adds the finding that the last cycle of a cluster panicked.
 func (p *pool) AddTo(cluster *nodepool.Cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if t := p.triggers[cluster.Key]; t != nil && t.panicked != "" {
+	if w := p.works[cluster.Key]; w != nil && w.panicked != "" {
 		cluster.Findings = append(cluster.Findings, raydemand.Finding{
 			Code: CyclePanicked, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
-			Seen: t.panicked,
+			Seen: w.panicked,
 			Why:  "its last cycle panicked; it is retried with growing pauses, and other RayClusters are not affected",
 			Fix:  "report it with the stack in the log",
 		})
 	}
-}
-
-// retire forgets a worker unless it has been triggered meanwhile.
-func (p *pool) retire(key nodepool.ClusterKey, t *trigger) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(t.fired) > 0 {
-		return false
-	}
-	delete(p.triggers, key)
-	return true
 }

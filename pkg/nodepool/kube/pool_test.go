@@ -47,11 +47,11 @@ func (j *journal) startedByTime(key nodepool.ClusterKey) []bool {
 
 func (j *journal) count(key nodepool.ClusterKey) int { return len(j.at(key)) }
 
-// workersOf counts the pool's workers.
+// workersOf counts the RayClusters that the pool knows.
 func workersOf(p *pool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.triggers)
+	return len(p.works)
 }
 
 // inPool runs test beside a pool; time is synctest's, so nothing really waits.
@@ -410,30 +410,4 @@ func TestTheRequestThatStartsAWorkerBeginsTheSteps(t *testing.T) {
 			t.Errorf("cycles (-want +got): %s", diff)
 		}
 	})
-}
-
-// TestRunnersAreUsedAgain counts the runners that wait after many cycles at once, and after many cycles in a row.
-func TestRunnersAreUsedAgain(t *testing.T) {
-	const keys = mostIdle + 50
-	long := func(*journal, nodepool.ClusterKey) time.Duration { time.Sleep(time.Second); return time.Minute }
-	for name, test := range map[string]struct {
-		between time.Duration
-		want    int
-	}{"at once": {0, mostIdle}, "in a row": {2 * time.Second, 1}} {
-		inPool(t, long, func(p *pool, j *journal) {
-			for i := range keys {
-				p.Enqueue(nodepool.ClusterKey{Namespace: "ml", Name: fmt.Sprint(i)})
-				time.Sleep(test.between)
-				if test.between > 0 && i == 3 {
-					break
-				}
-			}
-			time.Sleep(2 * time.Second)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if len(p.idle) != test.want {
-				t.Errorf("%s: %d runners wait, want %d", name, len(p.idle), test.want)
-			}
-		})
-	}
 }
