@@ -11,35 +11,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Motion returns how much the RayCluster moves.
-func (m *memory) Motion(v *observe.View, i *addon.Intent) motion {
-	switch {
-	case !v.Live():
-		return idle
-	case i.Plan.Deferred != nil: // the next plan continues with it
-		return active
-	case m.movement.Settled(v.Now):
-		return idle
-	case m.moves(v, i):
-		return active
-	case v.Now.Before(m.movement.SettlesAt()):
-		return settling
-	}
-	return idle
-}
-
-// moves reports whether anything moves that the next reading may complete.
-func (m *memory) moves(v *observe.View, i *addon.Intent) bool {
-	demand := v.State.Demand
-	return len(demand.Requests)+len(demand.Gangs) > 0 || m.lag.Active() || m.drains.Open() > 0 ||
-		len(i.Launch) > 0 || i.Any() || m.guard.Doubts() ||
-		slices.ContainsFunc(i.Snapshot.Nodes, func(n planner.Node) bool {
-			return n.State == planner.Pending || n.State == planner.Leaving
-		}) ||
-		slices.ContainsFunc(v.Members,
-			func(m observe.Member) bool { return m.Joined() && m.Node.Status == raydemand.Draining })
-}
-
 // AtRest reports whether only a change, or one of the deadlines of untilDeadline, can lead to another decision than
 // this one, as far as the memory knows. What is not known to be at rest is not.
 func (m *memory) AtRest(v *observe.View, i *addon.Intent) bool {
@@ -90,61 +61,53 @@ func untilDeadline(v *observe.View, i *addon.Intent) time.Duration {
 	return next
 }
 
-// settleTime is how long a cluster counts as moving after its last change, so that an unschedulable pod or demand that
-// no group can serve does not keep the loop fast for ever. If nothing is open, it counts as settling for so long.
+// settleTime is how long a RayCluster is active after a change: new work often follows work that has just ended. An
+// unschedulable pod, or demand that no group can serve, does not keep the loop fast for longer.
 const settleTime = 30 * time.Second
 
 // movement remembers when the demand or the pods of one RayCluster last changed.
 type movement struct {
 	demand  raydemand.Demand
-	pods    []podStatus
+	pods    []podStatus // nil before the first reading
 	movedAt time.Time
-	// changed: movedAt is the time of a change, and not of the first reading.
-	changed bool
 }
 
 // podStatus is where a pod stands.
 type podStatus struct{ pod, status string }
 
-// Observe notes the demand and the pods of a reading. The pods are in the same order each time.
+// Observe notes the demand and the pods of a reading. The pods are in the same order each time. The first reading is a
+// change if anything is requested.
 func (m *movement) Observe(now time.Time, demand raydemand.Demand, members []observe.Member) {
-	moved := m.movedAt.IsZero() || len(members) != len(m.pods) || !reflect.DeepEqual(demand, m.demand)
+	first := m.pods == nil
+	moved := first || len(members) != len(m.pods) || !reflect.DeepEqual(demand, m.demand)
 	for i := range members {
 		moved = moved || m.pods[i] != podStatusOf(members[i])
 	}
 	if !moved {
 		return
 	}
-	m.changed = !m.movedAt.IsZero()
-	m.demand, m.movedAt, m.pods = demand, now, make([]podStatus, len(members))
+	if !first || len(demand.Requests)+len(demand.Gangs) > 0 {
+		m.movedAt = now
+	}
+	m.demand, m.pods = demand, make([]podStatus, len(members))
 	for i := range members {
 		m.pods[i] = podStatusOf(members[i])
 	}
 }
 
-func podStatusOf(member observe.Member) podStatus { return podStatus{member.Pod, status(member)} }
+// Recent reports whether something has changed lately.
+func (m *movement) Recent(now time.Time) bool { return now.Sub(m.movedAt) <= settleTime }
 
-func status(member observe.Member) string {
-	text := "unjoined"
+func podStatusOf(member observe.Member) podStatus {
+	status := "unjoined"
 	if member.Node != nil {
-		text = string(member.Node.Status)
+		status = string(member.Node.Status)
 	}
 	switch {
 	case member.Terminating:
-		return "terminating"
+		status = "terminating"
 	case member.Goes():
-		return text + ", going"
+		status += ", going"
 	}
-	return text
+	return podStatus{member.Pod, status}
 }
-
-// SettlesAt returns until when the cluster counts as settling after its last change; zero if no change was seen.
-func (m *movement) SettlesAt() time.Time {
-	if !m.changed {
-		return time.Time{}
-	}
-	return m.movedAt.Add(settleTime)
-}
-
-// Settled reports whether nothing has changed for so long that the cluster counts as resting, whatever is still open.
-func (m *movement) Settled(now time.Time) bool { return now.Sub(m.movedAt) > settleTime }

@@ -155,7 +155,7 @@ func (c *Controller) counts() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	moving := c.motions[active]
-	return counts{moving, c.motions[settling], c.motions[waiting], len(c.records) - moving}
+	return counts{moving, c.motions[waiting], len(c.records) - moving}
 }
 
 // Decision returns the latest decision about a cluster.

@@ -38,112 +38,50 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	}
 	d := r.decision.Load()
 	known := r.stands.seen
-	if r.stands.differed || observe.JobsRestartIdleTimes(d.Kube.RayVersion) {
-		known = 0 // the clocks need the nodes
+	if observe.JobsRestartIdleTimes(d.Kube.RayVersion) {
+		known = 0 // the clock needs the nodes
 	}
 	state, err := c.readRay(ctx, r, d.Kube, now, known)
-	if err != nil {
+	if err != nil || !r.gcs.Same(state) {
 		return 0, false
 	}
-	if state.Fingerprint != r.stands.seen || !r.gcs.Same(state) {
-		wait := r.stands.turn().Sub(now)
-		// Not at the time before the reading: the limiter would count the time of a slow reading once more for others.
-		if wait > 0 && r.gcs.Same(state) && !c.cycles.AllowN(c.config.Now(), earlyCost) {
-			r.urgent, r.stands.differed = false, true
-			r.memory.Glance(now, state.Nodes, false, d.Kube.RayVersion)
-			return wait, true
-		}
+	repeats := state.Fingerprint == r.stands.seen
+	// Not at the time before the reading: the limiter would count the time of a slow reading once more for others.
+	if !repeats && (!now.Before(r.stands.earliest) || c.cycles.AllowN(c.config.Now(), earlyCost)) {
 		return 0, false
 	}
-	r.memory.Glance(now, state.Nodes, !r.stands.differed, d.Kube.RayVersion)
-	r.stands.differed = false
-	c.settle(r, now)
-	d.Read.Renew(c.config.Now())
-	d.Pods.Drop()
 	r.urgent = false
-	return r.stands.pause(c.config.Now(), c.config.FastPoll), true
-}
-
-// settle adapts the pause of a RayCluster that settles to how many do, and lets it rest when its last change was a
-// while ago.
-func (c *Controller) settle(r *record, now time.Time) {
-	if r.motion != settling {
-		return
+	r.memory.Glance(now, state.Nodes, repeats, d.Kube.RayVersion)
+	if !repeats {
+		if r.stands.earliest.Before(r.stands.until) {
+			r.stands.until = r.stands.earliest
+		}
+		return r.stands.until.Sub(now), true
 	}
-	if !now.Before(r.memory.movement.SettlesAt()) {
+	if r.motion == active && !r.memory.movement.Recent(now) {
 		c.setMotion(r, idle)
 	}
-	r.stands.next = c.config.interval(r.motion, c.counts())
+	d.Read.Renew(c.config.Now())
+	d.Pods.Drop()
+	return c.untilReading(r), true
 }
 
-// stand lets the decision of a cycle stand, if another could only repeat it for a while.
-func (c *Controller) stand(r *record, o addon.Cycle, settings *Config) {
-	r.stands = standing{}
-	v := &o.View
-	if !v.Live() || v.Mode == nodepool.Off || v.State.Fingerprint == 0 || o.Again || o.Withheld ||
-		o.Intent.Plan.Deferred != nil {
-		return
-	}
-	n := c.counts()
-	long := settings.stands(active, n)
-	switch {
-	case r.motion == active:
-	case r.atRest(&o):
-		long = limited(r, &o, settings.stands(idle, n))
-	default:
-		long = limited(r, &o, settings.stands(waiting, n))
-	}
-	deadline := untilDeadline(v, &o.Intent)
-	r.stands = standing{seen: v.State.Fingerprint, next: settings.interval(r.motion, n),
-		earliest: v.Now.Add(settings.turn(r.motion, n)),
-		until:    v.Now.Add(min(long, deadline)), deadline: v.Now.Add(deadline)}
-}
-
-// limited shortens how long a decision about a RayCluster that does not move stands, because cycles have work to do. A
-// worker whose machine goes has little time, and a patch that failed is tried again once per second.
-func limited(r *record, o *addon.Cycle, long time.Duration) time.Duration {
-	v := &o.View
-	if r.memory.Patches.unwritten != nil || slices.ContainsFunc(v.Members, observe.Member.Goes) {
-		long = min(long, soon)
-	}
-	if len(v.Cluster.Owned) > 0 {
-		long = min(long, writtenStands)
-	}
-	if o.Within > 0 {
-		long = min(long, o.Within)
-	}
-	return long
-}
-
-// atRest reports whether only a change, or one of the deadlines of untilDeadline, can lead to another decision.
-func (r *record) atRest(o *addon.Cycle) bool {
-	return len(o.Actions) == 0 && o.Paused == "" && o.Err == nil && !o.Open &&
-		!r.numGPUs.rest.Resting(o.View.Now) && r.memory.AtRest(&o.View, &o.Intent)
-}
-
-// pace returns the pause until the next reading, and lets the decision stand until then if it may.
+// pace returns the pause until the next reading if the decision stands for a while, because another could only repeat
+// it; otherwise that until the next cycle.
 func (c *Controller) pace(r *record, o addon.Cycle) time.Duration {
-	v := o.View
+	v := &o.View
 	if o.Again {
 		return pauseAfterConflicts(max(r.memory.Patches.conflicts, r.numGPUs.conflicts))
 	}
-	settings := &c.config
-	motion := r.memory.Motion(&v, &o.Intent)
-	if motion == idle && v.Live() && !r.atRest(&o) {
+	motion, rests := idle, r.atRest(&o)
+	switch {
+	case !v.Live():
+	case o.Intent.Plan.Deferred != nil || r.memory.movement.Recent(v.Now):
+		motion = active
+	case !rests:
 		motion = waiting
 	}
 	c.setMotion(r, motion)
-	next := c.pause(r, o, settings)
-	c.stand(r, o, settings)
-	if r.stands.next > 0 {
-		return r.stands.pause(c.config.Now(), c.config.FastPoll)
-	}
-	return next
-}
-
-// pause returns the pause until the next cycle, if it is not due earlier or later by what readings show.
-func (c *Controller) pause(r *record, o addon.Cycle, settings *Config) time.Duration {
-	v := o.View
 	n := c.counts()
 	switch {
 	case v.Mode == nodepool.Off:
@@ -151,11 +89,39 @@ func (c *Controller) pause(r *record, o addon.Cycle, settings *Config) time.Dura
 	case errors.Is(v.StateErr, errNoAddress):
 		return pauseHeadless
 	case !v.Live():
-		return max(settings.FastPoll, r.gcs.RetryAt.Sub(v.Now))
-	case r.motion == active:
-		return settings.turn(active, n)
+		return max(c.config.FastPoll, r.gcs.RetryAt.Sub(v.Now))
+	case v.State.Fingerprint == 0 || o.Withheld || o.Intent.Plan.Deferred != nil:
+		return max(c.config.turn(motion, n), c.config.interval(motion, n))
 	}
-	return settings.IdleInterval(n.still)
+	stands := c.config.stands(motion, n)
+	if rests {
+		stands = c.config.IdleStands(n.still)
+	}
+	// A worker whose machine goes has little time, and a patch that failed is tried again once per second.
+	if r.memory.Patches.unwritten != nil || slices.ContainsFunc(v.Members, observe.Member.Goes) {
+		stands = min(stands, soon)
+	}
+	if len(v.Cluster.Owned) > 0 {
+		stands = min(stands, writtenStands)
+	}
+	if o.Within > 0 {
+		stands = min(stands, o.Within)
+	}
+	r.stands = standing{seen: v.State.Fingerprint, until: v.Now.Add(min(stands, untilDeadline(v, &o.Intent))),
+		earliest: v.Now.Add(c.config.turn(motion, n))}
+	return c.untilReading(r)
+}
+
+// untilReading returns the pause until the next reading, which ends with the time for which the decision stands.
+func (c *Controller) untilReading(r *record) time.Duration {
+	left := max(r.stands.until.Sub(c.config.Now()), c.config.FastPoll)
+	return min(c.config.interval(r.motion, c.counts()), left)
+}
+
+// atRest reports whether only a change, or one of the deadlines of untilDeadline, can lead to another decision.
+func (r *record) atRest(o *addon.Cycle) bool {
+	return len(o.Actions) == 0 && o.Paused == "" && o.Err == nil && !o.Open &&
+		!r.numGPUs.rest.Resting(o.View.Now) && r.memory.AtRest(&o.View, &o.Intent)
 }
 
 // untilAllowed returns how long a cycle must wait for its place in the limiter; 0 uses the place up. One that a reading
@@ -179,29 +145,9 @@ func (c *Controller) untilAllowed(r *record, now time.Time) time.Duration {
 type standing struct {
 	// seen is the reading that the decision rests on.
 	seen uint64
-	// differed: the last reading showed something else, and the RayCluster waits for its turn.
-	differed bool
-	// until is when a cycle is due although nothing has changed, because time alone may change the decision.
+	// until is when a cycle is due although nothing has changed, because time alone may change the decision, or when
+	// it is the turn of a RayCluster that has changed.
 	until time.Time
-	// deadline is when a worker has been idle for long enough, or a lease is over. It is not before until.
-	deadline time.Time
 	// earliest is when a cycle may follow a reading that shows something new, unless until is earlier.
 	earliest time.Time
-	// next is the pause between two readings.
-	next time.Duration
-}
-
-// turn is when a cycle may follow a reading that shows something new.
-func (s *standing) turn() time.Time {
-	if s.until.Before(s.earliest) {
-		return s.until
-	}
-	return s.earliest
-}
-
-// pause is that until the next reading, or until the deadline, if that is sooner and not within least. The pool of
-// cycles varies pauses by a tenth, so this one ends before the deadline, and another one follows.
-func (s *standing) pause(now time.Time, least time.Duration) time.Duration {
-	left := s.deadline.Sub(now) * 9 / 10
-	return min(s.next, max(left, least))
 }

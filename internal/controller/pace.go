@@ -14,10 +14,8 @@ import "time"
 // The intervals grow with the number of RayClusters that share ReadsPerSecond and CyclesPerSecond:
 //
 //	RayCluster                               read every    turn every           a decision stands at most
-//	active: the next reading may complete    active ones   active ones share    active ones share
-//	  something                              share 1/8     1/2 of the cycles    1/8 of the cycles, 1 s
-//	settling: nothing is open, and it        as active,    with active ones,    as idle
-//	  changed in the last 30 s               or idle       or the idle interval
+//	active: it changed in the last 30 s      active ones   active ones share    active ones share 1/8 of the
+//	                                         share 1/8     1/2 of the cycles    cycles, 1 s; at rest, as idle
 //	waiting: something is open that time     as idle       none                 waiting ones share 1/8 of the
 //	  alone may change                                                          cycles, 1 s to 30 s
 //	idle                                     all others    none                 all others share 1/8 of the
@@ -34,14 +32,12 @@ type motion int
 const (
 	idle motion = iota
 	waiting
-	settling
 	active
 	motions // how many there are
 )
 
-// counts are how many RayClusters are active, settle, wait, and are not active; those that settle or wait are among the
-// last.
-type counts struct{ active, settling, waiting, still int }
+// counts are how many RayClusters are active, wait, and are not active; those that wait are among the last.
+type counts struct{ active, waiting, still int }
 
 const (
 	// seenWithin is the interval of an idle RayCluster while the limit allows it, so that a new task is seen within a
@@ -69,11 +65,8 @@ const (
 
 // interval is the time between two readings.
 func (c *Config) interval(m motion, n counts) time.Duration {
-	switch m {
-	case active:
+	if m == active {
 		return max(c.FastPoll, each(n.active, c.ReadsPerSecond/8))
-	case settling:
-		return min(max(c.FastPoll, each(n.settling, c.ReadsPerSecond/8)), c.IdleInterval(n.still))
 	}
 	return c.IdleInterval(n.still)
 }
@@ -86,24 +79,18 @@ func (c *Config) IdleInterval(clusters int) time.Duration {
 
 // turn is the shortest time between two cycles that readings start.
 func (c *Config) turn(m motion, n counts) time.Duration {
-	switch m {
-	case active:
+	if m == active {
 		return max(c.FastPoll, each(n.active, c.CyclesPerSecond/2))
-	case settling: // it is read more often than an idle one, but its turn comes no more often
-		return max(c.FastPoll, each(n.active+n.settling, c.CyclesPerSecond/2), c.IdleInterval(n.still))
 	}
 	return 0
 }
 
-// stands is how long a decision stands while readings repeat.
+// stands is how long a decision stands while readings repeat, unless the RayCluster is at rest.
 func (c *Config) stands(m motion, n counts) time.Duration {
-	switch m {
-	case active:
+	if m == active {
 		return max(c.turn(active, n)/2, min(each(n.active, c.CyclesPerSecond/8), soon))
-	case waiting:
-		return c.share(n.waiting, openStands)
 	}
-	return c.IdleStands(n.still)
+	return c.share(n.waiting, openStands)
 }
 
 // IdleStands is how long a decision about one of the RayClusters that are not active stands. It varies by a tenth
