@@ -235,11 +235,11 @@ func TestCardsAreDrawnAsTheyAreCut(t *testing.T) {
 		b.do(chromedp.Evaluate(`document.querySelectorAll('summary').forEach(summary => summary.click())`, nil))
 		b.shows("mig-node")
 		places := ask[[]string](b, `[...document.querySelectorAll('.mig:first-of-type .instance')].map(cell => cell.textContent + ' ' + getComputedStyle(cell).gridColumn)`)
-		if diff := cmp.Diff([]string{"3g.20gb 5 / span 4", "1g 1 / span 1", "1g 2 / span 1", " 3", " 4"}, places); diff != "" {
+		if diff := cmp.Diff([]string{"1g 1 / span 1", "1g 2 / span 1", "3g.20gb 5 / span 4", " 3", " 4"}, places); diff != "" {
 			t.Errorf("instances on the card's memory axis (-want +got):\n%s", diff)
 		}
 		label := ask[string](b, `document.querySelector('.card [role=img]').getAttribute('aria-label')`)
-		if label != "card 0: 3g.20gb taken, 1g.5gb taken, 1g.5gb free" {
+		if label != "card 0: 1g.5gb taken, 1g.5gb taken, 3g.20gb free" {
 			t.Errorf("a screen reader says %q", label)
 		}
 		b.shows("not healthy: XID 79")

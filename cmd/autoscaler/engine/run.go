@@ -237,10 +237,11 @@ func userAgent() string {
 	return fmt.Sprintf("heliostat/%s (%s/%s)", api.Release, runtime.GOOS, runtime.GOARCH)
 }
 
-// readiness is not ready until every RayCluster and pod has been seen once. A replica that waits for the lease is
-// ready: it can take over.
+// readiness is not ready until every RayCluster and pod has been seen once, and until a leader has been known once, so
+// that the first call is answered. A replica that waits for the lease is ready: it can take over.
 type readiness struct {
 	manager atomic.Pointer[kube.Manager] // nil until the API server has answered
+	led     atomic.Bool                  // a leader has been known
 }
 
 func (r *readiness) check() error {
@@ -249,7 +250,11 @@ func (r *readiness) check() error {
 		return errors.New("the API server has not answered yet")
 	}
 	if manager.Ready() {
-		return nil
+		if r.led.Load() || manager.Led() {
+			r.led.Store(true)
+			return nil
+		}
+		return errors.New("no replica leads yet")
 	}
 	if err := manager.WatchError(); err != nil {
 		return fmt.Errorf("the caches of RayClusters and pods are not filled: %w", err)

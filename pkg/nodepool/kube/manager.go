@@ -105,6 +105,10 @@ func limited(config *rest.Config) *rest.Config {
 	return config
 }
 
+// setLogger sets the global logger of controller-runtime once. Without it, controller-runtime complains with a stack
+// trace; a second call beside another one is a race in controller-runtime.
+var setLogger sync.Once
+
 // NewManager prepares everything. It asks the API server which resources exist, so it fails if RayClusters or the
 // server itself are missing.
 func NewManager(config *rest.Config, options Options) (*Manager, error) {
@@ -141,8 +145,7 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		m.watchError.Store(&err)
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	}
-	// controller-runtime logs through its own global logger, and complains with a stack trace until it is set.
-	ctrllog.SetLogger(managerOptions.Logger)
+	setLogger.Do(func() { ctrllog.SetLogger(managerOptions.Logger) })
 	if options.LeaderElection {
 		lease, err := newLeader(config, options)
 		if err != nil {
@@ -374,6 +377,12 @@ func (m *Manager) Leader() (address string, known bool) {
 		return "", false
 	}
 	return m.lease.leader()
+}
+
+// Led reports whether this process leads or knows who does. It is true without leader election.
+func (m *Manager) Led() bool {
+	_, known := m.Leader()
+	return m.lease == nil || known || m.Leading()
 }
 
 // Ready reports whether every RayCluster and pod has been seen once. A candidate for leadership is ready too.
