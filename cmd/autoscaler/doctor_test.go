@@ -154,11 +154,8 @@ func TestDoctorWritesAllKeysOfEachFinding(t *testing.T) {
 	want := map[string]string{
 		"code": "gpu-limit-differs", "severity": "error", "object": "RayCluster/ml/llm",
 		"field": `spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests["nvidia.com/gpu"]`, "seen": "request 1, limit 2",
-		"why": "GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the group",
-		"fix": `kubectl patch raycluster llm -n ml --type=json -p '[{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"a100"},` +
-			`{"op":"test","path":"/spec/workerGroupSpecs/0/template/spec/containers/0/name","value":"ray-worker"},` +
-			`{"op":"test","path":"/spec/workerGroupSpecs/0/template/spec/containers/0/resources/requests/nvidia.com~1gpu","value":"1"},` +
-			`{"op":"replace","path":"/spec/workerGroupSpecs/0/template/spec/containers/0/resources/requests/nvidia.com~1gpu","value":"2"}]'`,
+		"why":  "GPUs cannot be overcommitted, so request and limit must be equal; the API server refuses every pod of the group",
+		"fix":  `kubectl edit raycluster llm -n ml  # set spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests["nvidia.com/gpu"] to "2"`,
 		"docs": "docs/reference/doctor.md#gpu-limit-differs",
 	}
 	if diff := cmp.Diff(want, report.Findings[0]); diff != "" {
@@ -184,7 +181,8 @@ RayCluster/ml/llm
            spec.workerGroupSpecs[0].replicas: replicas 9, minReplicas 0, maxReplicas 8
            the operator keeps the group at the nearer bound whatever replicas says, so the number is
            misleading
-           kubectl patch raycluster llm -n ml --type=json -p '[{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"a100"},{"op":"test","path":"/spec/workerGroupSpecs/0/replicas","value":9},{"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":8}]'
+           kubectl edit raycluster llm -n ml
+           # set spec.workerGroupSpecs[0].replicas to 8
 
 1 error, 1 warning. Looked at 1 Node, 1 RayCluster.
 `

@@ -75,19 +75,19 @@ func (x *inventory) park(o *Object) fix {
 		image = service.container.Text("image")
 	}
 	on, options := o.raySpec().Path("enableInTreeAutoscaling"), o.raySpec().Path("autoscalerOptions")
-	var changes []operation
+	var changes []change
 	if !o.Cluster.InTreeAutoscaling {
-		changes = append(changes, o.set(on, true))
+		changes = append(changes, change{on, true})
 	}
 	wanted := cmp.Or(image, "registry.example/heliostat:0.1.0")
 	if o.raySpec().Has("autoscalerOptions") {
-		changes = append(changes, o.set(options.Key("image"), wanted))
+		changes = append(changes, change{options.Key("image"), wanted})
 	} else {
-		changes = append(changes, o.set(options, map[string]any{"version": "v2", "image": wanted}))
+		changes = append(changes, change{options, map[string]any{"version": "v2", "image": wanted}})
 	}
 	for _, key := range []string{"command", "args"} {
 		if mayScale(o.sidecar()) && o.raySpec().Has("autoscalerOptions", key) {
-			changes = append(changes, remove(options.Key(key))) // the image has its own
+			changes = append(changes, change{options.Key(key), nil}) // the image has its own
 		}
 	}
 	change := patch(changes...)
@@ -129,7 +129,7 @@ func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
 	}
 	report(occurrence{Path: at,
 		Seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
-		Fix:  patch(remove(at))})
+		Fix:  remove(at)})
 }
 
 func surplusDeletedAtRandom(x *inventory, o *Object, report reporter) {
@@ -169,14 +169,14 @@ func nothingScales(x *inventory, o *Object, report reporter) {
 
 func workerGroupsAbsent(_ *inventory, o *Object, report reporter) {
 	if list := o.raySpec().Get("workerGroupSpecs"); o.raysAutoscaler() && !list.Has() {
-		report(occurrence{Path: list.Path(), Fix: patch(o.set(list.Path(), []any{}))})
+		report(occurrence{Path: list.Path(), Fix: set(list.Path(), []any{})})
 	}
 }
 
 func inPlaceResize(_ *inventory, o *Object, report reporter) {
 	v := o.Root().Get("metadata", "annotations", "ray.io/ippr")
 	if v.Has() && (o.Mode() == nodepool.Managed || o.Cluster.InTreeAutoscaling && !o.raysAutoscaler()) {
-		report(shows(v, patch(remove(v.Path())).Hint("or let Ray's own autoscaler scale the RayCluster")))
+		report(shows(v, remove(v.Path()).Hint("or let Ray's own autoscaler scale the RayCluster")))
 	}
 }
 
@@ -234,13 +234,14 @@ func networkCloses(x *inventory, o *Object, report reporter) {
 		}},
 		"ports": []any{map[string]any{"port": o.Cluster.Head.GCSPort, "protocol": "TCP"}},
 	}
-	change := patch(o.appendTo(policy.Get("head", "ingressRules"), rule))
+	rules := policy.Get("head", "ingressRules")
+	change := set(rules.Path().Index(len(rules.Items())), rule)
 	if !found {
 		change = change.Hint("use the namespace and the labels of your Heliostat")
 	}
-	report(occurrence{Path: policy.Path("head", "ingressRules"), Why: o.Cluster.Head.ClosedBy +
+	report(occurrence{Path: rules.Path(), Why: o.Cluster.Head.ClosedBy +
 		", so the fleet cannot read what Ray asks for, and scales nothing", Fix: change,
-		Seen: orNotSet(policy.Get("head", "ingressRules").String())})
+		Seen: orNotSet(rules.String())})
 }
 
 // matching returns the label selector of these labels.

@@ -88,7 +88,7 @@ func byHand(o *Object, f raydemand.Finding) fix { return edit(f.Fix) }
 func writing(value any) func(*Object, raydemand.Finding) fix {
 	return func(o *Object, f raydemand.Finding) fix {
 		if at, ok := pathIn(o, f); ok {
-			return patch(o.set(at, value))
+			return set(at, value)
 		}
 		return byHand(o, f)
 	}
@@ -97,7 +97,7 @@ func writing(value any) func(*Object, raydemand.Finding) fix {
 // removing removes the field, unless it is inside the text of an annotation.
 func removing(o *Object, f raydemand.Finding) fix {
 	if at, ok := fieldpath.Parse(fieldIn(o, f.Field)); ok {
-		return patch(remove(at)).Hint(f.Fix)
+		return remove(at).Hint(f.Fix)
 	}
 	return byHand(o, f)
 }

@@ -3,9 +3,7 @@
 // and it does not guess: if the objects do not prove a fault, there is no finding.
 //
 // Read decodes objects as serve does. checks.go lists the checks; their functions are in files by topic. They ask an
-// inventory for the objects, and answer with a fix: a kubectl command, or a JSON patch of one object. A patch tests
-// what it was made for, so that the API server refuses it if the object has changed, also by another patch. So you can
-// run fixes in any order, and leave some out.
+// inventory for the objects, and answer with a fix: a kubectl command, or what to change in an object.
 package doctor
 
 import (
@@ -45,7 +43,7 @@ func Examine(input Input) []Finding {
 	var all []occurrence
 	for _, by := range Checks() {
 		by.examine(x, by.Code, func(o occurrence) {
-			o.by, o.Fix = by, o.Fix.of(o.Object)
+			o.by = by
 			all = append(all, o)
 		})
 	}
@@ -84,7 +82,7 @@ func (c occurrence) finding() Finding {
 	}
 	return Finding{Code: c.by.Code, Severity: cmp.Or(c.Severity, c.by.Severity),
 		Object: c.Object.String(), Field: cmp.Or(c.Field, c.Path.String()), Seen: fieldpath.Excerpt(c.Seen, mostOfSeen),
-		Why: why, Fix: c.Fix.String(), Docs: docsPage + c.by.Code}
+		Why: why, Fix: c.Fix.text(c.Object), Docs: docsPage + c.by.Code}
 }
 
 func rank(severity raydemand.Severity) int {

@@ -8,40 +8,43 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"heliostat.dev/heliostat/internal/fieldpath"
 )
 
-// fix is a command, or a patch of the object of its finding, or else of another one, and perhaps a command after it.
-// Without a command and operations, it opens the object in an editor.
+// fix is a command, or changes of the object of its finding, or else of another one, and perhaps a command after them.
+// Without a command and changes, it opens the object in an editor.
 type fix struct {
-	command    string
-	object     *Object
-	operations []operation
-	after      string
-	hints      []string
+	command string
+	object  *Object
+	changes []change
+	after   string
+	hints   []string
+}
+
+// change gives a field a value, or removes it if the value is nil.
+type change struct {
+	at fieldpath.Path
+	to any
 }
 
 // run returns the fix that runs a command.
 func run(command string) fix { return fix{command: command} }
 
 // patch returns the fix that changes the object.
-func patch(operations ...operation) fix { return fix{operations: operations} }
+func patch(changes ...change) fix { return fix{changes: changes} }
+
+// set returns the fix that gives a field a value.
+func set(at fieldpath.Path, to any) fix { return patch(change{at, to}) }
+
+// remove returns the fix that removes a field.
+func remove(at fieldpath.Path) fix { return set(at, nil) }
 
 // edit returns the fix that opens the object in an editor, for what only you can decide; hint says what.
 func edit(hint string) fix { return fix{}.Hint(hint) }
 
-// of returns the fix of a finding about an object.
-func (f fix) of(o *Object) fix {
-	if f.command == "" && f.object == nil {
-		f.object = o
-	}
-	if f.command == "" && len(f.operations) == 0 {
-		f.command = kubectl(f.object, "edit")
-	}
-	return f
-}
-
-// Then runs a command after the patch.
+// Then runs a command after the change.
 func (f fix) Then(command string) fix {
 	f.after = command
 	return f
@@ -53,24 +56,50 @@ func (f fix) Hint(text string) fix {
 	return f
 }
 
-// String writes the fix for a shell.
-func (f fix) String() string {
-	text := f.command
-	if len(f.operations) > 0 {
-		patch := slices.Concat(testsOf(f.object, f.operations), f.operations)
-		text = kubectl(f.object, "patch") + " --type=json -p " + quote(compactJSON(patch))
+// text writes the fix of an object for a shell. A merge patch names keys and no elements of lists, such as a group or a
+// container: what is in a list, you change in an editor.
+func (f fix) text(o *Object) string {
+	if f.object != nil {
+		o = f.object
+	}
+	merged, inList, words := map[string]any{}, len(f.changes) == 0, []string{}
+	for _, c := range f.changes {
+		var keys []string
+		for _, prefix := range c.at.Prefixes() {
+			_, isIndex := prefix.LastIndex()
+			inList, keys = inList || isIndex, append(keys, prefix.LastKey())
+		}
+		if !inList {
+			_ = unstructured.SetNestedField(merged, c.to, keys...) // its parents are all new
+		}
+		words = append(words, c.String())
+	}
+	text, hints := f.command, f.hints
+	switch {
+	case text != "":
+	case inList:
+		text, hints = kubectl(o, "edit"), append(words, hints...)
+	default:
+		text = kubectl(o, "patch", "--type=merge", "-p", quote(compactJSON(merged)))
 	}
 	if f.after != "" {
 		text += " && " + f.after
 	}
-	hints := f.hints
-	if f.object != nil && f.object.Generated {
+	if o.Generated && len(f.changes) > 0 && !inList {
 		hints = append(slices.Clip(hints), "standard input is the manifest, output is the corrected one")
 	}
 	if len(hints) > 0 {
 		text += comment(strings.Join(hints, "; "))
 	}
 	return text
+}
+
+// String says what to change.
+func (c change) String() string {
+	if c.to == nil {
+		return "remove " + c.at.String()
+	}
+	return fmt.Sprintf("set %s to %s", c.at, compactJSON(c.to))
 }
 
 // kubectl returns a command about an object. An object that has no name yet is changed in its manifest, which the
@@ -109,73 +138,6 @@ func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// operation is one operation of a JSON patch (RFC 6902).
-type operation struct {
-	Op    string
-	At    fieldpath.Path
-	Value any
-}
-
-// remove removes a field.
-func remove(at fieldpath.Path) operation { return operation{Op: "remove", At: at} }
-
-// replace replaces the value of a field.
-func replace(at fieldpath.Path, value any) operation {
-	return operation{Op: "replace", At: at, Value: value}
-}
-
-// add adds a field, or an element to a list.
-func add(at fieldpath.Path, value any) operation { return operation{Op: "add", At: at, Value: value} }
-
-// set writes a field of an object, and creates the missing objects and lists on its path.
-func (o *Object) set(at fieldpath.Path, value any) operation {
-	var above any = o.Fields
-	prefixes := at.Prefixes()
-	for i, prefix := range prefixes {
-		if index, isIndex := prefix.LastIndex(); isIndex {
-			list, _ := above.([]any)
-			if index >= len(list) {
-				return add(prefix.Parent().Key("-"), nested(prefixes[i+1:], value))
-			}
-			above = list[index]
-			continue
-		}
-		fields, _ := above.(map[string]any)
-		below := fields[prefix.LastKey()]
-		if below == nil {
-			return add(prefix, nested(prefixes[i+1:], value))
-		}
-		above = below
-	}
-	return replace(at, value)
-}
-
-// nested wraps a value in the objects and lists that lead to it.
-func nested(prefixes []fieldpath.Path, inner any) any {
-	for i := len(prefixes) - 1; i >= 0; i-- {
-		if _, isIndex := prefixes[i].LastIndex(); isIndex {
-			inner = []any{inner}
-		} else {
-			inner = map[string]any{prefixes[i].LastKey(): inner}
-		}
-	}
-	return inner
-}
-
-// appendTo adds an element to a list that may be missing.
-func (o *Object) appendTo(list fieldpath.Value, element any) operation {
-	return o.set(list.Path().Index(len(list.Items())), element)
-}
-
-// MarshalJSON writes a value of null, too: to test for null is to test that nothing is there.
-func (o operation) MarshalJSON() ([]byte, error) {
-	path := compactJSON(o.At.Pointer())
-	if o.Op == "remove" {
-		return fmt.Appendf(nil, `{"op":"remove","path":%s}`, path), nil
-	}
-	return fmt.Appendf(nil, `{"op":%q,"path":%s,"value":%s}`, o.Op, path, compactJSON(o.Value)), nil
-}
-
 // compactJSON does not escape the characters of HTML.
 func compactJSON(value any) string {
 	var text bytes.Buffer
@@ -184,40 +146,3 @@ func compactJSON(value any) string {
 	_ = encoder.Encode(value) // all values were JSON
 	return strings.TrimSpace(text.String())
 }
-
-// testsOf returns operations that test whether the object still has what the patch was made for. If someone else, or
-// another patch, has changed it, for example the order of a list, the API server refuses the whole patch.
-func testsOf(o *Object, operations []operation) (tests []operation) {
-	root, seen := o.Root(), map[string]bool{}
-	add := func(at fieldpath.Path, value any) {
-		if pointer := at.Pointer(); !seen[pointer] {
-			seen[pointer] = true
-			tests = append(tests, operation{Op: "test", At: at, Value: value})
-		}
-	}
-	for _, operation := range operations {
-		for _, prefix := range operation.At.Prefixes() { // the name of each list element on the path
-			v, there := root.Find(prefix)
-			if _, isElement := prefix.LastIndex(); !isElement || !there {
-				continue
-			}
-			for _, key := range []string{"groupName", "name"} {
-				if name := v.Get(key); name.Text() != "" {
-					add(name.Path(), name.Raw())
-					break
-				}
-			}
-		}
-		// The old value is still there, or there is none: the API server's patch library treats an absent key as null.
-		// Strings that the API server may store in other bytes are not tested, nor long values.
-		v, there := root.Find(operation.At)
-		text, err := json.Marshal(v.Raw())
-		if there && err == nil && len(text) <= longestTest && !bytes.Contains(text, []byte(`\u00`)) {
-			add(operation.At, v.Raw())
-		}
-	}
-	return tests
-}
-
-// longestTest bounds in bytes the values that a patch tests.
-const longestTest = 256

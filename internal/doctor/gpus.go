@@ -42,7 +42,7 @@ func ofTemplate(x *inventory, code string, report reporter) {
 
 func gpuRequestsOnly(_ *inventory, r gpuRequest, report reporter) {
 	if r.Request.Has() && !r.Limit.Has() {
-		report(shows(r.Request, patch(r.set(r.Limit.Path(), r.Request.Raw()))))
+		report(shows(r.Request, set(r.Limit.Path(), r.Request.Raw())))
 	}
 }
 
@@ -51,7 +51,7 @@ func gpuLimitDiffers(_ *inventory, r gpuRequest, report reporter) {
 	limit, limited := quantity(r.Limit)
 	if requested && limited && request.Cmp(limit) != 0 {
 		report(occurrence{Path: r.Request.Path(), Seen: "request " + r.Request.String() + ", limit " + r.Limit.String(),
-			Fix: patch(replace(r.Request.Path(), r.Limit.Raw()))})
+			Fix: set(r.Request.Path(), r.Limit.Raw())})
 	}
 }
 
@@ -65,7 +65,7 @@ func gpuNotWhole(_ *inventory, r gpuRequest, report reporter) {
 		limit.RoundUp(0)
 		to = limit.String()
 	}
-	report(shows(r.Limit, replaceAmount(r, to)))
+	report(shows(r.Limit, patch(r.changes(to)...)))
 }
 
 func gpuOutsideRayContainer(_ *inventory, r gpuRequest, report reporter) {
@@ -78,30 +78,22 @@ func gpuOutsideRayContainer(_ *inventory, r gpuRequest, report reporter) {
 	if ofRay.Has() && list == "initContainers" && r.Container.Text("restartPolicy") != "Always" {
 		return // the Ray container gets the same GPU after the init container
 	}
-	operations := removeRequest(r)
+	changes := r.changes(nil)
 	if !ofRay.Has() {
-		operations = append(operations, r.set(ofRay.Path(), r.Limit.Raw()))
+		changes = append(changes, change{ofRay.Path(), r.Limit.Raw()})
 	}
-	report(shows(r.Limit, patch(operations...)))
+	report(shows(r.Limit, patch(changes...)))
 }
 
-// each returns operations on the limit, and on the request if there is one.
-func (r gpuRequest) each(change func(at fieldpath.Path) operation) (operations []operation) {
+// changes gives the limit, and the request if there is one, another amount; nil removes them.
+func (r gpuRequest) changes(to any) (all []change) {
 	for _, v := range []fieldpath.Value{r.Limit, r.Request} {
 		if v.Has() {
-			operations = append(operations, change(v.Path()))
+			all = append(all, change{v.Path(), to})
 		}
 	}
-	return operations
+	return all
 }
-
-// replaceAmount writes another amount.
-func replaceAmount(r gpuRequest, to string) fix {
-	return patch(r.each(func(at fieldpath.Path) operation { return replace(at, to) })...)
-}
-
-// removeRequest removes the resource.
-func removeRequest(r gpuRequest) []operation { return r.each(remove) }
 
 func gpuTwoResources(_ *inventory, g rayGroup, report reporter) {
 	found := devicesOfRay(g)

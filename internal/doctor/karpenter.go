@@ -27,7 +27,7 @@ func consolidationUnguarded(x *inventory, o *Object, report reporter) {
 		return
 	}
 	reportUnguarded(x, o.Name, report, occurrence{Path: policy.Path(), Seen: orDefault(policy, consolidatesAll),
-		Fix: patch(o.set(policy.Path(), "WhenEmpty")).Hint("or guard working pods: serve with " +
+		Fix: set(policy.Path(), "WhenEmpty").Hint("or guard working pods: serve with " +
 			"--protect-busy (chart value protectBusy: true), and nodes that are not full are still emptied when idle")})
 }
 

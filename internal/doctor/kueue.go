@@ -51,11 +51,11 @@ func kueueRefuses(x *inventory, o *Object, report reporter) {
 	}
 	if v := o.raySpec().Get("enableInTreeAutoscaling"); v.Flag() && elasticAnnotation(o).Text() != "true" {
 		refuse(v, "only elastic ones may have in-tree autoscaling",
-			patch(o.set(elasticAnnotation(o).Path(), "true")).Hint("and turn on Kueue's feature gate "+
+			set(elasticAnnotation(o).Path(), "true").Hint("and turn on Kueue's feature gate "+
 				"ElasticJobsViaWorkloadSlices"))
 	}
 	if v := o.Root().Get("spec", "shutdownAfterJobFinishes"); o.Kind == "RayJob" && !v.Flag() {
-		refuse(v, "a RayJob must delete its RayCluster when it has finished", patch(o.set(v.Path(), true)))
+		refuse(v, "a RayJob must delete its RayCluster when it has finished", set(v.Path(), true))
 	}
 	for _, group := range o.raySpec().Items("workerGroupSpecs") {
 		if v := group.Get("groupName"); v.Text() == "head" {
@@ -119,7 +119,7 @@ func elasticWithoutQueue(_ *inventory, o *Object, report reporter) {
 	if annotation.Text() != "true" || o.Cluster.Queue.Queued() || o.hasController() {
 		return
 	}
-	patch := patch(remove(annotation.Path())).Hint("also remove the gate from pod templates that have it, and delete " +
+	patch := remove(annotation.Path()).Hint("also remove the gate from pod templates that have it, and delete " +
 		"pods that wait for it; to have it queued, create it again with the label")
 	report(occurrence{Path: annotation.Path(), Seen: "true, and no label " + nodepool.QueueLabel, Fix: patch})
 }
@@ -160,13 +160,13 @@ func gangFloorMoves(x *inventory, o *Object, report reporter) {
 				Seen: fmt.Sprintf("%d, minReplicas %d, and the scheduler is coscheduling", w.Replicas, w.Min),
 				Why: "the operator writes minMember of the PodGroup once, from replicas: when there are fewer pods " +
 					"later, no new pod starts",
-				Fix: patch(g.set(g.Path("replicas"), int64(w.Min)))})
+				Fix: set(g.Path("replicas"), int64(w.Min))})
 		case scheduler == "kai-scheduler" && w.Min == 0 && w.Max > 0:
 			report(occurrence{Path: g.Path("minReplicas"), Seen: "0, and the scheduler is KAI",
 				Why: "KAI takes replicas as the minimum of a group without minReplicas, so that new workers wait " +
 					"until all of the group fit",
-				Fix: patch(g.set(g.Path("minReplicas"), int64(1)), g.set(g.Path("replicas"),
-					int64(max(1, w.Replicas)))).Hint("that keeps one worker")})
+				Fix: patch(change{g.Path("minReplicas"), 1},
+					change{g.Path("replicas"), max(1, w.Replicas)}).Hint("that keeps one worker")})
 		}
 	}
 }

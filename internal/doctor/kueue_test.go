@@ -31,8 +31,8 @@ func TestWhatMakesNewWorkersWaitForTheirGang(t *testing.T) {
 		"Volcano, and the floor is kept":          {inTree(volcano), "", ""},
 		"the RayCluster of a RayJob":              {labelled("volcano.sh/queue-name: q, ray.io/originated-from-crd: RayJob"), "", ""},
 		"not scaled":                              {strings.Replace(volcano, "heliostat.dev/mode: managed", "heliostat.dev/mode: \"off\"", 1), "", ""},
-		"KAI, with either value of the flag":      {inTree(labelled("kai.scheduler/queue: q")), "spec.workerGroupSpecs[0].minReplicas", `"value":1`},
-		"coscheduling, created above the minimum": {inTree(coscheduling) + operator, "spec.workerGroupSpecs[0].replicas", `"value":0`},
+		"KAI, with either value of the flag":      {inTree(labelled("kai.scheduler/queue: q")), "spec.workerGroupSpecs[0].minReplicas", "minReplicas to 1; "},
+		"coscheduling, created above the minimum": {inTree(coscheduling) + operator, "spec.workerGroupSpecs[0].replicas", "replicas to 0"},
 		"coscheduling, created at the minimum":    {strings.Replace(coscheduling, "replicas: 1", "replicas: 0", 1) + operator, "", ""},
 		"coscheduling without the label":          {labelled("a: b") + operator, "", ""},
 		"a live RayCluster of coscheduling":       {strings.Replace(coscheduling, "  name: llm", "  name: llm\n  uid: u", 1) + operator, "", ""},
@@ -75,7 +75,7 @@ func TestMoreGroupsThanEveryKueueAdmitsAreAnError(t *testing.T) {
 // What Kueue's webhook refuses is not stored, so the fix reads the manifest and writes the corrected one.
 func TestWhatKueueRefusesIsFixedInItsManifest(t *testing.T) {
 	for _, f := range examine(t, objects(t, "testdata/shows/kueue-refuses.yaml")) {
-		if f.Code == "kueue-refuses" && !strings.HasPrefix(f.Fix, "kubectl patch --local -f - -o yaml --type=json -p ") {
+		if f.Code == "kueue-refuses" && !strings.HasPrefix(f.Fix, "kubectl patch --local -f - -o yaml --type=merge -p ") {
 			t.Errorf("fix: %s", f.Fix)
 		}
 	}

@@ -141,17 +141,13 @@ func tolerationMissing(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	list := g.template().Get("tolerations")
-	var operations []operation
+	var changes []change
 	for i, taint := range blocking.Taints {
 		toleration := map[string]any{"key": taint.Key, "operator": "Exists", "effect": taint.Effect}
-		if i == 0 && !list.Has() {
-			operations = append(operations, add(list.Path(), []any{toleration}))
-		} else {
-			operations = append(operations, add(list.Path().Key("-"), toleration))
-		}
+		changes = append(changes, change{list.Path().Index(len(list.Items()) + i), toleration})
 	}
 	report(occurrence{Path: list.Path(), Seen: fmt.Sprintf("taint %s on node %s", blocking.Taints[0], blocking.Node),
-		Fix: patch(operations...)})
+		Fix: patch(changes...)})
 }
 
 // groupNoNode reports what plans report. If taints are the only reason, tolerationMissing has a patch.
@@ -175,7 +171,7 @@ func nodeMaximumBelowOurs(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	at := g.Path("maxReplicas")
-	patch := patch(g.set(at, max(int64(g.Workers.Min), most/int64(hosts))))
+	patch := set(at, max(int64(g.Workers.Min), most/int64(hosts)))
 	report(occurrence{Path: at, Fix: patch.Hint("or raise the maximum of the node pool"),
 		Seen: fmt.Sprintf("maxReplicas %d, but the node pools have room for at most %d pods: %s", g.Workers.Max, most,
 			strings.Join(list, ", "))})

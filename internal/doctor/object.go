@@ -137,8 +137,6 @@ type rayGroup struct {
 
 func (g rayGroup) object() *Object { return g.Of }
 
-func (g rayGroup) set(at fieldpath.Path, value any) operation { return g.Of.set(at, value) }
-
 // groups returns the head group and the worker groups of a RayCluster.
 func (o *Object) groups() (groups []rayGroup) {
 	if head := o.raySpec().Get("headGroupSpec"); head.Has() {
@@ -171,7 +169,7 @@ func (g rayGroup) rayContainer() fieldpath.Value {
 
 // isRayContainer reports whether a container of the group is the one that runs Ray.
 func (g rayGroup) isRayContainer(container fieldpath.Value) bool {
-	return container.Path().Pointer() == g.rayContainer().Path().Pointer()
+	return container.Path().String() == g.rayContainer().Path().String()
 }
 
 // env returns a variable of a container, the last one of the name. It returns false if there is none, or if its value

@@ -21,21 +21,16 @@ func cluster() *Object {
 
 var first = fieldpath.NewPath("spec", "workerGroupSpecs").Index(0)
 
-func TestFixIsACommandThatTestsWhatItChanges(t *testing.T) {
-	o := cluster()
-	const tests = `{"op":"test","path":"/spec/workerGroupSpecs/0/groupName","value":"a100"},`
+func TestFixIsACommandThatSaysWhatItChanges(t *testing.T) {
+	o, options := cluster(), fieldpath.NewPath("spec", "autoscalerOptions")
 	for want, f := range map[string]fix{
-		`kubectl patch raycluster llm -n ml --type=json -p '[` + tests +
-			`{"op":"test","path":"/spec/workerGroupSpecs/0/replicas","value":3},` +
-			`{"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":1}]'`: patch(o.set(first.Key("replicas"), 1)),
-		`kubectl patch raycluster llm -n ml --type=json -p '[` + tests +
-			`{"op":"test","path":"/spec/workerGroupSpecs/0/resources","value":null},` +
-			`{"op":"add","path":"/spec/workerGroupSpecs/0/resources","value":{"GPU":"1"}}]' && true  # a; b`: patch(o.set(first.Key("resources", "GPU"), "1")).Then("true").Hint("a").Hint("b"),
-		`kubectl patch raycluster llm -n ml --type=json -p '[` + tests +
-			`{"op":"add","path":"/spec/workerGroupSpecs/0/tolerations/-","value":"d"}]'`: patch(o.set(first.Key("tolerations").Index(3), "d")),
+		`kubectl edit raycluster llm -n ml  # set spec.workerGroupSpecs[0].replicas to 1; a`:                      set(first.Key("replicas"), 1).Hint("a"),
+		`kubectl edit raycluster llm -n ml  # remove spec.workerGroupSpecs[0].replicas; set spec.a["b.c"] to "d"`: patch(change{first.Key("replicas"), nil}, change{fieldpath.NewPath("spec", "a", "b.c"), "d"}),
+		`kubectl patch raycluster llm -n ml --type=merge -p '{"spec":{"autoscalerOptions":{"args":null,"image":"i"}}}' && true  # a; b`: patch(change{options.Key("image"), "i"},
+			change{options.Key("args"), nil}).Then("true").Hint("a").Hint("b"),
 		`kubectl edit raycluster llm -n ml  # why`: edit("why"),
 	} {
-		if got := f.of(o).String(); got != want {
+		if got := f.text(o); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

@@ -19,27 +19,27 @@ func raiseMaximum(o *Object, f raydemand.Finding) fix {
 		return byHand(o, f)
 	}
 	low := int64(max(0, g.Workers.Min))
-	return patch(o.set(g.Path("minReplicas"), low), o.set(g.Path("maxReplicas"), max(low, int64(g.Workers.Max))))
+	return patch(change{g.Path("minReplicas"), low}, change{g.Path("maxReplicas"), max(low, int64(g.Workers.Max))})
 }
 
 // replicasOutside leaves numbers that the operator cannot decode to field-out-of-range.
 func replicasOutside(_ *inventory, g rayGroup, report reporter) {
-	replicas, set := g.Whole("replicas")
+	replicas, there := g.Whole("replicas")
 	least, most := int64(g.Workers.Min), int64(g.Workers.Max)
-	if !set || replicas != int64(int32(replicas)) ||
+	if !there || replicas != int64(int32(replicas)) ||
 		least < 0 || least > most || replicas >= least && replicas <= most {
 		return
 	}
 	report(occurrence{Path: g.Path("replicas"),
 		Seen: fmt.Sprintf("replicas %d, minReplicas %d, maxReplicas %d", replicas, least, most),
-		Fix:  patch(replace(g.Path("replicas"), min(most, max(least, replicas))))})
+		Fix:  set(g.Path("replicas"), min(most, max(least, replicas)))})
 }
 
 func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 	scales := g.Of.raySpec().Get("enableInTreeAutoscaling").Flag() || !heldByKueue(g.Of)
 	if scales && !g.Has("maxReplicas") && g.requestsGPU() {
 		at := g.Path("maxReplicas")
-		report(occurrence{Path: at, Fix: patch(g.set(at, int64(max(g.Workers.Min, g.Workers.Replicas, 1)))).
+		report(occurrence{Path: at, Fix: set(at, max(g.Workers.Min, g.Workers.Replicas, 1)).
 			Hint("set it to as many workers as the group may have")})
 	}
 }
@@ -54,13 +54,13 @@ func groupNameUnsuitable(_ *inventory, g rayGroup, report reporter) {
 }
 
 // defaultIdleTimeout is Ray's own, in seconds.
-const defaultIdleTimeout = 60
+const defaultIdleTimeout int64 = 60
 
 func idleTimeoutRefused(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("idleTimeoutSeconds")
 	if v.Has() && !g.Of.usesAutoscalerV2() && !g.Of.accepted() {
 		version := g.Of.raySpec().Path("autoscalerOptions", "version")
-		report(shows(v, patch(g.set(version, "v2"))))
+		report(shows(v, set(version, "v2")))
 	}
 }
 
@@ -69,7 +69,7 @@ func restartPolicy(_ *inventory, g rayGroup, report reporter) {
 	inField := g.Of.raySpec().Text("autoscalerOptions", "version") == "v2"
 	if g.Of.usesAutoscalerV2() && v.Has() && v.Text() != "Never" && !g.Of.accepted() &&
 		(g.Of.Cluster.InTreeAutoscaling || inField) {
-		found := shows(v, patch(replace(v.Path(), "Never")))
+		found := shows(v, set(v.Path(), "Never"))
 		found.More = "the first release after 1.7.0 allows it with rayVersion 2.56 or later (kuberay #4816)"
 		report(found)
 	}

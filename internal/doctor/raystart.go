@@ -39,7 +39,7 @@ func dropsAccelerator(g rayGroup, v fieldpath.Value) bool {
 // requote writes the string so that the operator and the shell both read it.
 func requote(v fieldpath.Value) fix {
 	if plain, ok := unquoted(v.Text()); ok {
-		return patch(replace(v.Path(), "'"+plain+"'"))
+		return set(v.Path(), "'"+plain+"'")
 	}
 	return edit(`write JSON in single quotes: '{"name": 1}'`)
 }
@@ -63,9 +63,9 @@ func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
 		return
 	}
 	limit, request := c.Path("resources", "limits", "memory"), c.Get("resources", "requests", "memory")
-	found := occurrence{Path: limit, Fix: patch(g.set(limit, "8Gi")).Hint("replace 8Gi with what the pod needs")}
+	found := occurrence{Path: limit, Fix: set(limit, "8Gi").Hint("replace 8Gi with what the pod needs")}
 	if request.Has() {
-		found.Seen, found.Fix = "request "+request.String()+", no limit", patch(g.set(limit, request.Raw()))
+		found.Seen, found.Fix = "request "+request.String()+", no limit", set(limit, request.Raw())
 	}
 	report(found)
 }
@@ -83,7 +83,7 @@ func cpuAbsent(_ *inventory, g rayGroup, report reporter) {
 		return
 	}
 	request := c.Path("resources", "requests", "cpu")
-	found := occurrence{Path: request, Fix: patch(g.set(request, "4")).Hint("replace 4 with what the pod needs")}
+	found := occurrence{Path: request, Fix: set(request, "4").Hint("replace 4 with what the pod needs")}
 	if !rays {
 		found.Severity = raydemand.Warning
 		found.Why = "Ray counts the CPUs of the whole node, and Ray's own autoscaler would fail on such a group"
@@ -97,7 +97,7 @@ func headTakesWork(_ *inventory, g rayGroup, report reporter) {
 		return
 	}
 	at := g.Path("rayStartParams", "num-cpus")
-	report(occurrence{Path: at, Fix: patch(g.set(at, "0"))})
+	report(occurrence{Path: at, Fix: set(at, "0")})
 }
 
 func gpuUncounted(x *inventory, g rayGroup, report reporter) {
@@ -126,7 +126,7 @@ func declareGPUs(g rayGroup, count string) fix {
 	if len(g.Keys("resources")) > 0 {
 		at = g.Path("resources", raydemand.GPU)
 	}
-	return patch(g.set(at, count))
+	return set(at, count)
 }
 
 func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
@@ -140,14 +140,14 @@ func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 	}
 	if ok && name != "" && declared >= 0 && declared != derived && !g.Workers.OneOfInstances() {
 		report(occurrence{Path: at, Seen: fmt.Sprintf("%d declared, limit %s: %d", declared, name, derived),
-			Fix: patch(replace(at, strconv.FormatInt(derived, 10)))})
+			Fix: set(at, strconv.FormatInt(derived, 10))})
 	}
 }
 
 func headGPU(_ *inventory, g rayGroup, report reporter) {
 	for _, r := range g.gpuRequests() {
 		if q, ok := quantity(r.Limit); ok && q.Sign() > 0 && r.isDevices() && len(g.Of.Cluster.Groups) > 0 {
-			patch := patch(removeRequest(r)...)
+			patch := patch(r.changes(nil)...)
 			report(shows(r.Limit, patch.Hint("if no work needs to run on the head")))
 			return
 		}
@@ -155,7 +155,7 @@ func headGPU(_ *inventory, g rayGroup, report reporter) {
 	declared, at, ok := g.declaredGPUs()
 	if name, _ := g.wholeGPUs(); ok && declared > 0 && name == "" {
 		report(occurrence{Path: at, Seen: fmt.Sprint(declared), More: "and its pod has none",
-			Fix: patch(replace(at, "0"))})
+			Fix: set(at, "0")})
 	}
 }
 

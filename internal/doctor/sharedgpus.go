@@ -22,7 +22,7 @@ func gpuMemoryAboveCard(x *inventory, g rayGroup, report reporter) {
 		if r.Resource != short.Resource || !r.Limit.Has() {
 			continue
 		}
-		found := shows(r.Limit, replaceAmount(r, strconv.FormatInt(short.Most(), 10)))
+		found := shows(r.Limit, patch(r.changes(strconv.FormatInt(short.Most(), 10))...))
 		found.More = fmt.Sprintf("the largest card, on node %s, has %d", short.Node, short.Largest)
 		if short.Cards > 1 {
 			found.More = fmt.Sprintf("the pod takes %d of each of %d cards, and ", short.Each, short.Cards) + found.More
@@ -62,7 +62,7 @@ func mpsSharesSeveral(x *inventory, g rayGroup, report reporter) {
 	}
 	for _, r := range g.gpuRequests() {
 		if q, ok := quantity(r.Limit); ok && q.Value() >= 2 && r.isDevices() {
-			report(occurrence{Path: r.Limit.Path(), Fix: replaceAmount(r, "1"),
+			report(occurrence{Path: r.Limit.Path(), Fix: patch(r.changes("1")...),
 				Seen: fmt.Sprintf("%s of a GPU that node %s shares with MPS", r.Limit, node)})
 		}
 	}
@@ -104,12 +104,12 @@ func gpusVisible(x *inventory, g rayGroup, report reporter) {
 		return
 	}
 	if request, uncounted := requestGPUs(g); uncounted {
-		report(occurrence{Path: request.At, Seen: "node " + node + " has GPUs", Why: whyUncounted, Fix: patch(request)})
+		report(occurrence{Path: request.at, Seen: "node " + node + " has GPUs", Why: whyUncounted, Fix: patch(request)})
 		return
 	}
 	list := g.rayContainer().Get("env")
 	report(occurrence{Path: list.Path(), Seen: "node " + node + " has GPUs",
-		Fix: patch(g.Of.appendTo(list, map[string]any{"name": visibleDevices, "value": "void"}))})
+		Fix: set(list.Path().Index(len(list.Items())), map[string]any{"name": visibleDevices, "value": "void"})})
 }
 
 // whyUncounted says what is wrong with GPUs that a group uses and does not request.
@@ -117,13 +117,13 @@ const whyUncounted = "num-gpus tells Ray of GPUs that no request counts: Kuberne
 
 // requestGPUs requests the GPUs that num-gpus declares. It returns false if there are none, or if the group requests
 // some.
-func requestGPUs(g rayGroup) (operation, bool) {
+func requestGPUs(g rayGroup) (change, bool) {
 	gpus := g.Pods.GPUs.Declared
 	if gpus == nil || *gpus <= 0 || g.requestsGPU() {
-		return operation{}, false
+		return change{}, false
 	}
 	at := g.rayContainer().Get("resources", "limits").Path().Key(gpuinfo.NvidiaGPU)
-	return g.set(at, gpus.String()), true
+	return change{at, gpus.String()}, true
 }
 
 func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
@@ -133,11 +133,11 @@ func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
 			if variable.Text("name") != visibleDevices || slices.Contains([]string{"", "void", "none"}, v.Text()) {
 				continue
 			}
-			found := occurrence{Path: v.Path(), Seen: v.Text(), Fix: patch(remove(variable.Path()))}
+			found := occurrence{Path: v.Path(), Seen: v.Text(), Fix: remove(variable.Path())}
 			if request, uncounted := requestGPUs(g); uncounted {
-				found.Why, found.Fix = whyUncounted, patch(request, remove(variable.Path()))
+				found.Why, found.Fix = whyUncounted, patch(request, change{variable.Path(), nil})
 			} else if !g.requestsGPU() {
-				found.Fix = patch(replace(v.Path(), "void")).Hint("or request the GPUs that its tasks need")
+				found.Fix = set(v.Path(), "void").Hint("or request the GPUs that its tasks need")
 			}
 			report(found)
 		}
@@ -147,7 +147,7 @@ func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
 func gpuPrivileged(_ *inventory, g rayGroup, report reporter) {
 	for _, c := range g.containers() {
 		if v := c.Get("securityContext", "privileged"); v.Flag() && g.requestsGPU() {
-			report(shows(v, patch(replace(v.Path(), false))))
+			report(shows(v, set(v.Path(), false)))
 		}
 	}
 }

@@ -118,23 +118,6 @@ func (p Path) Kind() string {
 	return text.String()
 }
 
-// escaped escapes a key for a JSON pointer.
-var escaped = strings.NewReplacer("~", "~0", "/", "~1")
-
-// Pointer writes the path as a JSON pointer (RFC 6901).
-func (p Path) Pointer() string {
-	var text strings.Builder
-	for _, s := range p.steps() {
-		text.WriteByte('/')
-		if s.isIndex {
-			text.WriteString(strconv.Itoa(s.index))
-			continue
-		}
-		text.WriteString(escaped.Replace(s.key))
-	}
-	return text.String()
-}
-
 // Parse reads what String writes. It returns false for a text that is no path. A text from elsewhere may have dots in
 // a key without brackets, which Parse reads as several keys.
 func Parse(text string) (Path, bool) {
