@@ -66,7 +66,7 @@ func (o Calls) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
 	if _, err := o.Cluster(key); err != nil {
 		return nil, err
 	}
-	return o.Store.shownOf(key), nil
+	return o.Store.Of(key), nil
 }
 
 // Get returns one request.
@@ -128,7 +128,10 @@ func (o Calls) Put(
 		case err != nil:
 			return err
 		}
-		made, created = o.Store.keep(Decode(written)), known == nil
+		if created = known == nil; created {
+			o.Store.Set(Decode(written))
+		}
+		made = o.Store.keep(Decode(written))
 		return nil
 	})
 	return made, created, err
@@ -215,7 +218,7 @@ func (o Calls) Delete(
 		err = o.client(key.Namespace).Delete(ctx, id, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 			UID: new(uid(known.UID)), ResourceVersion: &known.ResourceVersion}})
 		if err == nil || apierrors.IsNotFound(err) {
-			o.Store.deleted(&known)
+			o.Store.lost(&known)
 		}
 		return err
 	})

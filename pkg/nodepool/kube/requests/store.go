@@ -40,28 +40,8 @@ type Store struct {
 	// Guarded by mu. objects is by namespace, then by name; names lists those of each RayCluster.
 	objects map[string]map[string]*nodepool.OwnedRequest
 	names   map[nodepool.ClusterKey]map[string]bool
-	// decided has decisions about requests that are not written yet; callers see them before the API server does.
-	decided map[requestKey]decidedStatus
-	// gone has recently deleted requests, by UID. Watches and responses to writes may still report them.
-	gone   map[string]removal
-	pruned time.Time // when old entries of gone were removed
 	// readings is the state of each watch, by namespace.
 	readings map[string]*reading
-}
-
-// removal is how a request went. final: the API server reported it gone, so that everything that arrives later is
-// older. Otherwise this process deleted it, and finalizers may still keep the object.
-type removal struct {
-	at    time.Time
-	final bool
-}
-
-// removalsLast is how long removals are remembered: longer than any response to a write takes.
-const removalsLast = time.Minute
-
-type decidedStatus struct {
-	uid    string
-	status *nodepool.OwnedStatus
 }
 
 // Config says what a store reads, and which functions it calls.
@@ -92,8 +72,6 @@ func newStore(c Config, known func(context.Context) *bool) *Store {
 		changed:    c.Changed,
 		objects:    map[string]map[string]*nodepool.OwnedRequest{},
 		names:      map[nodepool.ClusterKey]map[string]bool{},
-		decided:    map[requestKey]decidedStatus{},
-		gone:       map[string]removal{},
 		readings:   map[string]*reading{},
 	}
 	if len(s.namespaces) == 0 {
@@ -132,29 +110,13 @@ func (s *Store) available(namespace string) error {
 	return err
 }
 
-// Of lists the requests for one RayCluster by name, as they are written.
+// Of lists the requests for one RayCluster by name.
 func (s *Store) Of(key nodepool.ClusterKey) []nodepool.OwnedRequest {
-	return s.list(key, s.withGrace)
-}
-
-// shownOf lists them with the decisions about them.
-func (s *Store) shownOf(key nodepool.ClusterKey) []nodepool.OwnedRequest {
-	return s.list(key, s.withDecision)
-}
-
-func (s *Store) list(
-	key nodepool.ClusterKey,
-	as func(nodepool.OwnedRequest) nodepool.OwnedRequest,
-) []nodepool.OwnedRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := s.names[key]
-	if len(names) == 0 {
-		return nil
-	}
-	all := make([]nodepool.OwnedRequest, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, as(*s.objects[key.Namespace][name]))
+	var all []nodepool.OwnedRequest
+	for _, name := range slices.Sorted(maps.Keys(s.names[key])) {
+		all = append(all, s.withGrace(*s.objects[key.Namespace][name]))
 	}
 	return all
 }
@@ -180,7 +142,7 @@ func (s *Store) Clusters() []nodepool.ClusterKey {
 func (s *Store) all(namespace string) []nodepool.OwnedRequest {
 	var all []nodepool.OwnedRequest
 	s.mu.Lock()
-	s.each(namespace, func(_ requestKey, r *nodepool.OwnedRequest) { all = append(all, s.withDecision(*r)) })
+	s.each(namespace, func(_ requestKey, r *nodepool.OwnedRequest) { all = append(all, s.withGrace(*r)) })
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b nodepool.OwnedRequest) int {
 		return cmp.Or(cmp.Compare(a.Cluster.Namespace, b.Cluster.Namespace), cmp.Compare(a.ID, b.ID))
@@ -192,19 +154,22 @@ func (s *Store) get(namespace, name string) (nodepool.OwnedRequest, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.objects[namespace][name]; r != nil {
-		return s.withDecision(*r), true
+		return s.withGrace(*r), true
 	}
 	return nodepool.OwnedRequest{}, false
 }
 
-// Set keeps a request unless a newer one is known. Watches lag behind the writes of this process.
-func (s *Store) Set(r *nodepool.OwnedRequest) {
+// Set keeps a request that a watch reports or that was just created, unless a newer one is known. Watches lag behind the
+// writes of this process.
+func (s *Store) Set(r *nodepool.OwnedRequest) { s.set(r, true) }
+
+// set keeps a request unless a newer one is known. fresh: it may be one that is not known.
+func (s *Store) set(r *nodepool.OwnedRequest, fresh bool) {
 	namespace := r.Cluster.Namespace
 	s.mu.Lock()
 	known := s.objects[namespace][r.ID]
 	s.noteRenewal(r, known)
-	left, gone := s.gone[r.UID]
-	if gone && (left.final || !r.Deleting) ||
+	if !fresh && (known == nil || known.UID != r.UID) ||
 		known != nil && (sameReading(known, r) || reflector.Older(r.ResourceVersion, known.ResourceVersion)) {
 		s.mu.Unlock()
 		return
@@ -229,45 +194,13 @@ func (s *Store) Set(r *nodepool.OwnedRequest) {
 	}
 }
 
-// keep sets what the API server returned, and returns it as get does.
+// keep takes the response of the API server to a read or a write, and returns it as get does. A late one does not bring
+// back a request that a watch has reported gone: nothing would ever report it gone again.
 func (s *Store) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
-	s.Set(r)
+	s.set(r, false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.withDecision(*r)
-}
-
-// withDecision returns a request with the decision about it, written or not. The caller holds mu.
-func (s *Store) withDecision(r nodepool.OwnedRequest) nodepool.OwnedRequest {
-	if decided, is := s.decided[requestKey{r.Cluster.Namespace, r.ID}]; is && decided.uid == r.UID {
-		r.Status = *decided.status
-	}
-	return s.withGrace(r)
-}
-
-// decide notes a decision about a request until settle; a nil status cancels the decision. It reports whether the
-// decision must be written and was not before.
-func (s *Store) decide(key requestKey, uid string, status *nodepool.OwnedStatus) (news bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if status == nil {
-		delete(s.decided, key)
-		return true
-	}
-	if before, is := s.decided[key]; is && before.uid == uid && before.status.Equal(*status) {
-		return false
-	}
-	s.decided[key] = decidedStatus{uid, status}
-	return true
-}
-
-// settle forgets a decision that was written or given up, unless there is a newer one.
-func (s *Store) settle(key requestKey, status *nodepool.OwnedStatus) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if decided := s.decided[key].status; decided != nil && status != nil && decided.Equal(*status) {
-		delete(s.decided, key)
-	}
+	return s.withGrace(*r)
 }
 
 // sameReading reports whether both are the same version of one object, from its watch and from the response to its
@@ -284,17 +217,10 @@ func statusAlone(before, now *nodepool.OwnedRequest) bool {
 		before.Cluster == now.Cluster && before.ClusterUID == now.ClusterUID
 }
 
-// deleted forgets a request that this process has deleted, whatever watches still report of it for a while.
-func (s *Store) deleted(r *nodepool.OwnedRequest) { s.leave(r, false) }
-
-// lost forgets a request that the API server reports gone. The response to a write of it may arrive later, and must not
-// restore it: nothing would ever report it gone again.
-func (s *Store) lost(r *nodepool.OwnedRequest) { s.leave(r, true) }
-
-func (s *Store) leave(r *nodepool.OwnedRequest, final bool) {
+// lost forgets a request that is gone, or that this process has deleted.
+func (s *Store) lost(r *nodepool.OwnedRequest) {
 	key := requestKey{r.Cluster.Namespace, r.ID}
 	s.mu.Lock()
-	s.noteRemoval(r.UID, final)
 	known := s.objects[key.namespace][key.name]
 	is := known != nil && known.UID == r.UID // another object of the same name stays
 	if is {
@@ -306,21 +232,10 @@ func (s *Store) leave(r *nodepool.OwnedRequest, final bool) {
 	}
 }
 
-// noteRemoval remembers a removal. The caller holds mu.
-func (s *Store) noteRemoval(uid string, final bool) {
-	now := time.Now()
-	if now.Sub(s.pruned) > removalsLast {
-		maps.DeleteFunc(s.gone, func(_ string, d removal) bool { return now.Sub(d.at) > removalsLast })
-		s.pruned = now
-	}
-	s.gone[uid] = removal{now, final || s.gone[uid].final}
-}
-
 // remove forgets an object. The caller holds mu.
 func (s *Store) remove(key requestKey) {
 	of := s.objects[key.namespace][key.name].Cluster
 	delete(s.objects[key.namespace], key.name)
-	delete(s.decided, key)
 	if delete(s.names[of], key.name); len(s.names[of]) == 0 {
 		delete(s.names, of)
 	}

@@ -89,11 +89,6 @@ func TestWhatThisProcessWroteIsNotForgottenForAWatchThatLags(t *testing.T) {
 	check("after an older list", map[string]string{"a": "9", "c": "10"})
 	_ = s.Replace([]any{storedRequest("a", "9", "llm")}, "11")
 	check("after a newer list", map[string]string{"a": "9"})
-
-	gone := Decode(storedRequest("a", "9", "llm"))
-	s.deleted(gone)
-	_ = s.Update(storedRequest("a", "9", "llm"))
-	check("what was deleted comes back by no watch that lags", map[string]string{})
 }
 
 // The answer to a write of a status may arrive after the watch has reported that somebody deleted the request.
@@ -101,17 +96,13 @@ func TestALateAnswerBringsBackNoRequestThatIsGone(t *testing.T) {
 	for how, goes := range map[string]func(*watchedStore) error{
 		"a watch":      func(s *watchedStore) error { return s.Delete(storedRequest("a", "8", "llm")) },
 		"a newer list": func(s *watchedStore) error { return s.Replace(nil, "8") },
-		"before it came": func(s *watchedStore) error {
-			s.deleted(Decode(storedRequest("a", "5", "llm"))) // as if no watch had reported it before
-			return s.Delete(storedRequest("a", "8", "llm"))
-		},
 	} {
 		s, _ := requestStore()
 		_ = s.Replace([]any{storedRequest("a", "5", "llm")}, "6")
 		if err := goes(s); err != nil {
 			t.Fatal(err)
 		}
-		s.Set(Decode(storedRequest("a", "7", "llm")))
+		s.keep(Decode(storedRequest("a", "7", "llm")))
 		if left := s.versions("llm"); len(left) != 0 {
 			t.Errorf("%s reports it gone, and an answer brings back %v", how, left)
 		}
@@ -176,8 +167,8 @@ func TestOnlyTheLeaderWritesNews(t *testing.T) {
 		w.Report([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", Status: &nodepool.OwnedStatus{Code: "first"}}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := w.Start(ctx); err != nil || w.queue.Len() > 0 || len(w.waiting) > 0 || len(s.decided) > 0 {
-			t.Errorf("%v; %v wait, and %v are decided", err, w.waiting, s.decided)
+		if err := w.Start(ctx); err != nil || w.queue.Len() > 0 || len(w.waiting) > 0 {
+			t.Errorf("%v; %v wait", err, w.waiting)
 		}
 	})
 }
@@ -214,16 +205,5 @@ func TestAStatusIsShownAndNotPlanned(t *testing.T) {
 	}
 	if r, _ := s.get("ml", "a"); r.ResourceVersion != "8" || r.Status.State != "Satisfied" {
 		t.Errorf("kept is %+v", r)
-	}
-}
-
-func TestAWriteThatTheWatchHasReportedTriggersNothing(t *testing.T) {
-	s, looked := requestStore()
-	_ = s.Add(storedRequest("a", "5", "llm"))
-	if got := s.keep(Decode(storedRequest("a", "5", "llm"))); got.ResourceVersion != "5" {
-		t.Errorf("the answer is %+v", got)
-	}
-	if diff := cmp.Diff(map[string]int{"llm": 1}, looked); diff != "" {
-		t.Errorf("looks (-want +got): %s", diff)
 	}
 }

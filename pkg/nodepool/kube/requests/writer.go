@@ -68,14 +68,16 @@ func NewWriter(
 // Report writes the updates soon. One that cannot be written is tried again until a newer one replaces it, or until the
 // object is gone. A newer one does not end the pause after a failure.
 func (w *Writer) Report(updates []nodepool.OwnedUpdate) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, u := range updates {
 		key := requestKey{u.Namespace, u.Name}
-		if !w.requests.decide(key, u.UID, u.Status) && u.Adopt == nil {
+		before := w.waiting[key]
+		if before != nil && before.UID == u.UID && before.Status != nil && u.Status != nil &&
+			before.Status.Equal(*u.Status) && u.Adopt == nil {
 			continue // it waits, or is being written
 		}
-		w.mu.Lock()
 		w.waiting[key] = &u
-		w.mu.Unlock()
 		if w.queue.NumRequeues(key) == 0 { // otherwise it waits for its pause
 			w.queue.Add(key)
 		}
@@ -123,7 +125,6 @@ func (w *Writer) carryOut(ctx context.Context, key requestKey) {
 		w.queue.AddRateLimited(key)
 		return
 	}
-	w.requests.settle(key, update.Status)
 	w.queue.Forget(key)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +159,7 @@ func (w *Writer) write(ctx context.Context, u *nodepool.OwnedUpdate) error {
 		written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch,
 			metav1.PatchOptions{FieldManager: nodepool.FieldManager}, "status")
 		if err == nil {
-			w.requests.Set(Decode(written))
+			w.requests.keep(Decode(written))
 		}
 		if apierrors.IsConflict(err) {
 			err = nil // it is gone
@@ -181,7 +182,7 @@ func (w *Writer) adoptOnce(ctx context.Context, u *nodepool.OwnedUpdate) error {
 		return err
 	}
 	if Decode(object).ClusterUID != "" { // by an earlier update that the cache does not show yet
-		w.requests.Set(Decode(object))
+		w.requests.keep(Decode(object))
 		return nil
 	}
 	own(object, *u.Adopt)
@@ -194,7 +195,7 @@ func (w *Writer) adoptOnce(ctx context.Context, u *nodepool.OwnedUpdate) error {
 	written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: nodepool.FieldManager})
 	if err == nil {
-		w.requests.Set(Decode(written))
+		w.requests.keep(Decode(written))
 	}
 	return err
 }

@@ -85,6 +85,7 @@ func TestARequestIsAdoptedOnceHoweverOftenThatIsWanted(t *testing.T) {
 	there, writer := newOneRequest()
 	there.object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "release", UID: "uid-release"}})
 	adopt := &nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid-a", Adopt: &nodepool.ClusterReference{Name: "llm", UID: "uid-llm"}}
+	writer.requests.Set(Decode(storedRequest("a", "4", "llm")))
 	for range 3 {
 		if err := writer.write(t.Context(), adopt); err != nil {
 			t.Fatal(err)
@@ -164,12 +165,6 @@ func TestARequestThatIsBeingDeletedTakesNoNewSpec(t *testing.T) {
 	if !errors.Is(err, nodepool.ErrReadOnly) || there.patches != 0 {
 		t.Errorf("%d writes, %v", there.patches, err)
 	}
-	writer.requests.Set(known)
-	writer.requests.deleted(known)
-	writer.requests.Set(known) // a watch reports that a finalizer keeps it
-	if left, is := writer.requests.get("ml", "a"); !is || !left.Deleting {
-		t.Errorf("read as %+v", left)
-	}
 }
 
 // slowRequests takes its time for each status, and notes which are written when.
@@ -239,37 +234,6 @@ func TestANewerStatusIsWrittenLastAndReplacesWhatWaits(t *testing.T) {
 		want := []string{"a first after 0s", "b beside after 0s", "a third after 1s"}
 		if diff := cmp.Diff(want, s.written); diff != "" {
 			t.Errorf("writes (-want +got): %s", diff)
-		}
-	})
-}
-
-// A status may wait for seconds to be written. Callers are not to wait for it, and the loop is to report it again where
-// it could not be written.
-func TestCallersSeeADecisionBeforeItIsWritten(t *testing.T) {
-	inWriter(t, func(report func(name, code string), w *Writer, s *slowRequests) {
-		w.requests.Set(Decode(storedRequest("a", "5", "llm")))
-		looks := func(when, shown, written string) {
-			t.Helper()
-			known, _ := w.requests.get("ml", "a")
-			key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
-			listed, kept := w.requests.shownOf(key)[0], w.requests.Of(key)[0]
-			if known.Status.Code != shown || listed.Status.Code != shown || kept.Status.Code != written {
-				t.Errorf("%s: got as %q, listed as %q, want %q; written as %q, want %q", when, known.Status.Code, listed.Status.Code, shown, kept.Status.Code, written)
-			}
-		}
-		report("a", "decided")
-		looks("while it is being written", "decided", "")
-		w.Report([]nodepool.OwnedUpdate{{Namespace: "ml", Name: "a", UID: "another's", Status: &nodepool.OwnedStatus{Code: "of another"}}})
-		looks("where one of that name before it gets an update", "", "")
-		report("a", "newer")
-		time.Sleep(s.takes)
-		synctest.Wait()
-		looks("when the first is written and a newer one waits", "newer", "")
-		time.Sleep(s.takes)
-		synctest.Wait()
-		looks("after all writes, which the answers of this API server do not show", "", "")
-		if left := len(w.requests.decided); left != 0 {
-			t.Errorf("%d are still to be written", left)
 		}
 	})
 }
