@@ -61,7 +61,6 @@ type Manager struct {
 	lease        *lease               // nil without leader election
 	shards       *Shards              // nil if one process decides about all RayClusters
 	newestSeen   *newestObjects
-	storage      *storageGuard
 	decodes      *decodeCache
 	dynamic      dynamic.Interface
 	namespaces   *namespaceWatch        // nil in the single form
@@ -220,10 +219,9 @@ func (m *Manager) connectCore(client *http.Client) error {
 
 // wire creates the source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
-	m.storage = newStorageGuard(m.core, m.options)
 	m.pods = newRayPods(rayPodsConfig{Client: m.core, Namespaces: m.options.Namespaces, Only: m.options.Single,
 		Logger: m.options.Logger, Changed: m.Enqueue, Failed: func(err error) { m.watchError.Store(&err) }})
-	reads := []manager.Runnable{m.storage, m.owners, m.pods}
+	reads := []manager.Runnable{newStorageGuard(m.core, m.options), m.owners, m.pods}
 	if m.options.Single != nil {
 		source, err := newPolled(m)
 		m.source = source
