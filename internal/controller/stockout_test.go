@@ -56,7 +56,6 @@ const insufficient = "NodeClaim g1-w6sh8 event: insufficient capacity, all reque
 func refusedBy(message string) func(*nodepool.Worker) {
 	return func(p *nodepool.Worker) {
 		p.NodeRefused, p.NodePromised, p.ByKarpenter = message, false, true
-		p.LaunchFailed = message == insufficient
 	}
 }
 
@@ -130,10 +129,6 @@ func TestWhenTheNextGroupServes(t *testing.T) {
 		"no NodeClaim keeps a promise": {claims: read, unplaced: promised, from: minute, until: minute + 5*time.Second},
 		"the refused pods run": {claims: read, unplaced: refusedBy("no instance type has enough resources"), from: 2 * minute,
 			then: pods(func(p *nodepool.Worker) { p.Unschedulable, p.Node, p.ScheduledAt = "", "n", p.CreatedAt })},
-		"no NodePool has a machine": {claims: read, unplaced: refusedBy(insufficient), until: 2 * time.Second,
-			begin: group(func(g *nodepool.WorkerGroup) { g.OutOfStock = "no machine of NodePool g1" })},
-		"other launches failed, and these are promised": {claims: read, unplaced: promised, from: 10 * time.Second,
-			begin: group(func(g *nodepool.WorkerGroup) { g.OutOfStock = "no machine of NodePool g1" })},
 		"pods wait for quota": {unplaced: func(p *nodepool.Worker) { p.Unschedulable, p.Gated = "", true },
 			from: 15 * minute, finding: observe.FindingGated},
 		"pods wait for their gang": {unplaced: held, from: 15 * minute, finding: observe.FindingGangHeld},

@@ -298,9 +298,6 @@ type WorkerGroup struct {
 	Bound int64
 	// Incoming is how many of the group's pods without a node fit on the nodes of NodeClaims that are on their way.
 	Incoming landing.Incoming
-	// OutOfStock says that Karpenter failed to launch machines of all NodePools that could add a node for the group's
-	// waiting pods, and that another attempt within the next minutes would fail too; empty if that is not proven.
-	OutOfStock string
 	// Provisions says that all nodes of a gang are to be asked for at once (annotation
 	// heliostat.dev/provisioning-request).
 	Provisions bool
@@ -371,9 +368,9 @@ type Worker struct {
 	NodePromised bool
 	// PromisedAt is when the node autoscaler reported that a node is being added; zero if it did not.
 	PromisedAt time.Time
-	// ByKarpenter: that message is from Karpenter. LaunchFailed: it says that a machine could not be launched.
+	// ByKarpenter: that message is from Karpenter.
 	// Karpenter then tries again, perhaps with another NodePool, without reporting that on the pod.
-	ByKarpenter, LaunchFailed bool
+	ByKarpenter bool
 	// RefusedAfterLaunch says that Karpenter refuses the pod although it requested a machine for it before: everything
 	// it tried since is exhausted.
 	RefusedAfterLaunch bool

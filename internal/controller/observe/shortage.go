@@ -29,7 +29,6 @@ const (
 //
 //	state of a pod without a node                   proof
 //	a NodeClaim on its way has room for it          never; AllocationTimeout decides
-//	the launches of all its NodePools have failed   at once
 //	a node autoscaler refuses it                    after settles
 //	a node autoscaler promises one                  never; AllocationTimeout decides
 //	no report, and there would be one               after UnschedulableGrace
@@ -93,11 +92,8 @@ func (s *Shortages) judge(
 	next *Shortages, now time.Time, cluster nodepool.Cluster, m Member, settings BreakerSettings,
 ) (why string) {
 	seen := cluster.NodeClaims == nodepool.NodeClaimsRead
-	group, known := cluster.Group(m.Group)
 	switch {
 	case m.NodePromised && !(m.ByKarpenter && seen):
-	case known && group.OutOfStock != "" && !m.NodePromised:
-		return group.OutOfStock
 	case m.NodeRefused != "":
 		next.refused[m.Pod] = s.firstSeen(s.refused, m.Pod, now)
 		if now.Sub(next.refused[m.Pod]) >= settles(m, seen) {

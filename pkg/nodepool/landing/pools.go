@@ -211,8 +211,7 @@ func (v *poolView) unknown(p *PodShape) bool {
 // without nodes and without a declared shape may accept any pod, unless its template or its name shows otherwise.
 func (v *poolView) pods(p *PodShape) (PoolPods, bool) {
 	room := v.room
-	pods := PoolPods{Pool: room.Pool, PerNode: v.fresh.pods, Holds: v.allHold(), MayAddNodes: room.MayAddNodes,
-		Provisioned: room.Source == FromKarpenter}
+	pods := PoolPods{Pool: room.Pool, PerNode: v.fresh.pods, Holds: v.allHold(), MayAddNodes: room.MayAddNodes}
 	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refusal(p) != nil || v.unlike && !v.alike
 	switch {
 	case v.fresh.pods > 0:

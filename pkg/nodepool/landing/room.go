@@ -116,8 +116,6 @@ type PoolPods struct {
 	// unknown, and therefore no bound.
 	MayAddNodes *int64 `json:"mayAddNodes"`
 	MayAddPods  *int64 `json:"mayAddPods"`
-	// Provisioned: Karpenter adds nodes to the pool, of any size that its NodePool allows.
-	Provisioned bool `json:"provisioned,omitempty"`
 }
 
 // Most returns how many pods of the group the pool can have in total, existing ones included; false if there is no
@@ -353,5 +351,5 @@ func withDeletedPool(p *PodShape, pools []PoolPods, rooms []Room) []PoolPods {
 	if !set || slices.ContainsFunc(rooms, func(r Room) bool { return r.Pool == name }) {
 		return pools
 	}
-	return append(pools, PoolPods{Pool: name, MayAddNodes: new(int64), MayAddPods: new(int64), Provisioned: true})
+	return append(pools, PoolPods{Pool: name, MayAddNodes: new(int64), MayAddPods: new(int64)})
 }

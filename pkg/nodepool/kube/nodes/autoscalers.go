@@ -266,14 +266,15 @@ func (p *autoscalerEvents) AddTo(cluster *nodepool.Cluster) {
 		if !said {
 			continue
 		}
+		launchFailed := false
 		if latest.claim != "" {
 			// A launch for the pod can fail after Karpenter promised it.
 			if claim, failed := p.latest(subject{nodeClaim, "", latest.claim}, ""); failed {
-				latest.promise, latest.message, w.LaunchFailed = false, claim.message, true
+				latest.promise, latest.message, launchFailed = false, claim.message, true
 			}
 		}
 		w.ByKarpenter = latest.karpenter
-		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !w.LaunchFailed && p.launchedFor(pod, uid)
+		w.RefusedAfterLaunch = latest.karpenter && !latest.promise && !launchFailed && p.launchedFor(pod, uid)
 		if w.NodePromised = latest.promise; latest.promise {
 			w.PromisedAt = latest.at
 		} else {

@@ -261,19 +261,19 @@ func TestARefusalAfterALaunchIsTheWordOfALaterRound(t *testing.T) {
 	failed := said(2*time.Second, landing.FromKarpenter, "InsufficientCapacityError", nodeClaim, "dry1-x7f2k", "NodeClaim dry1-x7f2k event: insufficient capacity")
 	refused := said(12*time.Second, landing.FromKarpenter, "FailedScheduling", "Pod", "w", exhausted)
 	for name, c := range map[string]struct {
-		events                    []*corev1.Event
-		launchFailed, afterLaunch bool
+		events      []*corev1.Event
+		afterLaunch bool
 	}{
-		"refused at once":            {[]*corev1.Event{refused}, false, false},
-		"the launch failed":          {[]*corev1.Event{nominated, failed}, true, false},
-		"and the next round refuses": {[]*corev1.Event{nominated, failed, refused}, false, true},
+		"refused at once":            {[]*corev1.Event{refused}, false},
+		"the launch failed":          {[]*corev1.Event{nominated, failed}, false},
+		"and the next round refuses": {[]*corev1.Event{nominated, failed, refused}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Workers: []nodepool.Worker{{Pod: "w", UID: "w-uid", Unschedulable: noNode}}}
 			listening(c.events...).AddTo(&cluster)
 			w := cluster.Workers[0]
-			if w.LaunchFailed != c.launchFailed || w.RefusedAfterLaunch != c.afterLaunch || !w.ByKarpenter {
-				t.Errorf("launch failed %t, refused after it %t, by Karpenter %t", w.LaunchFailed, w.RefusedAfterLaunch, w.ByKarpenter)
+			if w.NodeRefused == "" || w.RefusedAfterLaunch != c.afterLaunch || !w.ByKarpenter {
+				t.Errorf("refused %q, after a failed launch %t, by Karpenter %t", w.NodeRefused, w.RefusedAfterLaunch, w.ByKarpenter)
 			}
 		})
 	}

@@ -23,8 +23,6 @@ import (
 const (
 	// ceilingPause is how often ceilings are read. They change when a person changes them.
 	ceilingPause = 15 * time.Second
-	// ceilingRest is the least time between two readings, if something needs the newest ones.
-	ceilingRest = 500 * time.Millisecond
 	// ceilingsLast is how long a reading is valid. The Cluster Autoscaler writes its status every 10 s while it runs
 	// (--scan-interval).
 	ceilingsLast = 5 * time.Minute
@@ -35,14 +33,11 @@ const (
 type ceilingWatch struct {
 	status, nodePools *ceilingSource
 	log               *slog.Logger
-	// read receives the ceilings after each reading, and when the last one began that had all NodePools; zero if some
-	// are missing.
-	read func(ceilings []landing.Ceiling, nodePools time.Time)
+	// read receives the ceilings after each reading, and whether they have all NodePools.
+	read func(ceilings []landing.Ceiling, nodePools bool)
 
 	mu      sync.Mutex
 	unknown string // guarded by mu; what is unknown, and why
-	// again has a token while somebody needs a new reading at once.
-	again chan struct{}
 }
 
 // ceilingSource is one source of ceilings.
@@ -62,10 +57,10 @@ func newCeilingWatch(
 	status corev1client.ConfigMapInterface,
 	nodePools dynamic.ResourceInterface,
 	log *slog.Logger,
-	read func([]landing.Ceiling, time.Time),
+	read func([]landing.Ceiling, bool),
 ) *ceilingWatch {
 	return &ceilingWatch{
-		log: log, read: read, again: make(chan struct{}, 1),
+		log: log, read: read,
 		status: &ceilingSource{
 			what: "the Cluster Autoscaler's status",
 			read: func(ctx context.Context) ([]landing.Ceiling, error) { return readStatus(ctx, status, time.Now()) },
@@ -81,37 +76,9 @@ func newCeilingWatch(
 func (c *ceilingWatch) Start(ctx context.Context) error {
 	for {
 		all := c.readAll(ctx)
-		var nodePools time.Time
-		if c.nodePools.whole {
-			nodePools = c.nodePools.readAt
-		}
-		if c.read(all, nodePools); !c.wait(ctx) {
+		if c.read(all, c.nodePools.whole); !reflector.Sleep(ctx, reflector.Jittered(ceilingPause)) {
 			return nil
 		}
-	}
-}
-
-// wait waits until ceilings are to be read again, and returns false when ctx ends.
-func (c *ceilingWatch) wait(ctx context.Context) bool {
-	if !reflector.Sleep(ctx, ceilingRest) {
-		return false
-	}
-	timer := time.NewTimer(reflector.Jittered(ceilingPause) - ceilingRest)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-c.again:
-	case <-timer.C:
-	}
-	return true
-}
-
-// ReadAgain requests a new reading soon.
-func (c *ceilingWatch) ReadAgain() {
-	select {
-	case c.again <- struct{}{}:
-	default:
 	}
 }
 

@@ -52,7 +52,7 @@ func TestAClusterKnowsWhatItsPoolsMayStillAdd(t *testing.T) {
 			t.Errorf("before ceilings are read: %+v", got)
 		}
 		ceiling := int64(3)
-		n.setCeilings([]landing.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: landing.FromClusterAutoscaler}}, time.Time{})
+		n.setCeilings([]landing.Ceiling{{Group: "aks-gpu-1-vmss", MaxNodes: &ceiling, Source: landing.FromClusterAutoscaler}}, false)
 		time.Sleep(2 * nodesPause)
 		for range 2 { // what one cycle counts must not stay for the next
 			cluster, got := read()
@@ -135,7 +135,7 @@ func besideCeilings(t *testing.T, status *fakeStatus, nodePools *fakeNodePools, 
 	synctest.Test(t, func(t *testing.T) {
 		var reported []string
 		last := ""
-		c := newCeilingWatch(status, nodePools, slog.New(slog.DiscardHandler), func(all []landing.Ceiling, _ time.Time) {
+		c := newCeilingWatch(status, nodePools, slog.New(slog.DiscardHandler), func(all []landing.Ceiling, _ bool) {
 			turn.Lock()
 			defer turn.Unlock()
 			if now := bounds(all); now != last {
@@ -278,18 +278,4 @@ func bounds(ceilings []landing.Ceiling) string {
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", ")
-}
-
-func TestCeilingsAreReadAgainSoonWhenALaunchFails(t *testing.T) {
-	status := &fakeStatus{most: 4}
-	besideCeilings(t, status, &fakeNodePools{err: errNotThere}, func(t *testing.T, c *ceilingWatch, reported *[]string) {
-		pass(time.Second)
-		status.most = 5
-		c.ReadAgain()
-		c.ReadAgain()
-		pass(2 * ceilingRest)
-		if len(*reported) != 2 {
-			t.Errorf("reported %q, want what is true after the launch failed", *reported)
-		}
-	})
 }

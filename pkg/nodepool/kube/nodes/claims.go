@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,9 +35,6 @@ type claimWatch struct {
 	state      nodepool.NodeClaimsState
 	coming     map[string]landing.NodeClaim
 	incomplete map[string]bool
-	// failed are the claims without a machine. failedLaunch is called, while mu is held, when another one is seen.
-	failed       landing.FailedLaunches
-	failedLaunch func()
 	// leaving is what the NodeClaims that are being deleted say, by node; leavingNode names their nodes.
 	leaving     map[string]*departure.Notice
 	leavingNode map[string]string
@@ -65,12 +61,11 @@ const placingPause = 200 * time.Millisecond
 
 func newClaimWatch(client untypedClient, served func(context.Context) *bool, log *slog.Logger) *claimWatch {
 	c := &claimWatch{
-		client:       client,
-		served:       served,
-		log:          log,
-		now:          time.Now,
-		claimants:    map[nodepool.ClusterKey]claimant{},
-		failedLaunch: func() {},
+		client:    client,
+		served:    served,
+		log:       log,
+		now:       time.Now,
+		claimants: map[nodepool.ClusterKey]claimant{},
 	}
 	c.clear(nodepool.NoNodeClaims)
 	return c
@@ -102,7 +97,6 @@ func (c *claimWatch) setUnknown(state nodepool.NodeClaimsState) bool {
 // clear forgets all claims. The caller holds mu.
 func (c *claimWatch) clear(state nodepool.NodeClaimsState) {
 	c.state, c.coming, c.incomplete, c.dirty = state, map[string]landing.NodeClaim{}, map[string]bool{}, true
-	c.failed = landing.FailedLaunches{}
 	c.leaving, c.leavingNode = nil, map[string]string{}
 }
 
@@ -130,10 +124,6 @@ func (c *claimWatch) keep(u *unstructured.Unstructured) {
 	c.dirty = true
 	node, notice := decode.ClaimDeparture(u)
 	c.noteLeaving(claim.Name, node, notice)
-	c.failed.Void(&claim)
-	if claim.Deleting {
-		c.note(c.now(), claim)
-	}
 	if claim.Initialized || claim.Deleting {
 		c.remove(claim.Name)
 		return
@@ -160,7 +150,6 @@ func (c *claimWatch) delete(object *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noteLeaving(object.GetName(), "", nil)
-	c.note(c.now(), c.coming[object.GetName()])
 	c.remove(object.GetName())
 }
 
@@ -216,11 +205,9 @@ func (c *claimWatch) addTo(cluster *nodepool.Cluster, launchFailed func(claim st
 func (c *claimWatch) place(now time.Time, launchFailed func(claim string) bool) {
 	claims := make([]landing.NodeClaim, 0, len(c.coming))
 	for name, claim := range c.coming {
-		if !claim.Launched && launchFailed(name) {
-			c.note(now, claim)
-			continue
+		if claim.Launched || !launchFailed(name) {
+			claims = append(claims, claim)
 		}
-		claims = append(claims, claim)
 	}
 	type entry struct {
 		key   nodepool.ClusterKey
@@ -263,35 +250,5 @@ func (c *claimWatch) drop(key nodepool.ClusterKey) {
 		delete(c.claimants, key)
 		delete(c.placed, key)
 		c.dirty = true
-	}
-}
-
-// note remembers that the launch of a claim has failed. The caller holds mu.
-func (c *claimWatch) note(now time.Time, claim landing.NodeClaim) {
-	if c.failed.Note(now, claim) {
-		c.failedLaunch()
-	}
-}
-
-// addFailures says for which groups Karpenter has no machine in any NodePool. At least one pod of such a group must
-// have been promised a machine that failed: then the failed claims were for pods like these. poolsSince is when the
-// groups' NodePools were read. A failure after that proves nothing, because another NodePool may have come.
-func (c *claimWatch) addFailures(cluster *nodepool.Cluster, poolsSince time.Time) {
-	tried := map[string]bool{}
-	for i := range cluster.Workers {
-		w := &cluster.Workers[i]
-		tried[w.Group] = tried[w.Group] || w.LaunchFailed || w.RefusedAfterLaunch
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range cluster.Groups {
-		g := &cluster.Groups[i]
-		waiting, waits := c.claimants[cluster.Key].waiting[g.Name]
-		if !waits || !tried[g.Name] {
-			continue
-		}
-		if names := landing.OutOfStock(c.now(), waiting, g.PoolPods, c.failed.Before(poolsSince)); len(names) > 0 {
-			g.OutOfStock = "Karpenter could not launch a machine of NodePool " + strings.Join(names, ", ")
-		}
 	}
 }

@@ -43,8 +43,8 @@ type nodes struct {
 	byName    map[string]keptNode
 	forbidden bool
 	ceilings  []landing.Ceiling
-	// nodePools is when the last reading began that has all of Karpenter's NodePools; zero if some are missing.
-	nodePools time.Time
+	// nodePools: the ceilings have all of Karpenter's NodePools.
+	nodePools bool
 
 	// absent are nodes that do not exist although pods are bound to them.
 	absent absentNodes
@@ -156,11 +156,11 @@ func (n *nodes) readUse(pods podClient, devices *nodeDevices) {
 	n.use.pods, n.use.devices, n.use.shown = newNodePods(pods, n.log, n.touchUse), devices, make(chan struct{})
 }
 
-// setCeilings sets how far pools can grow, and when the reading began that has all of Karpenter's NodePools.
-func (n *nodes) setCeilings(ceilings []landing.Ceiling, nodePools time.Time) {
+// setCeilings sets how far pools can grow, and whether that has all of Karpenter's NodePools.
+func (n *nodes) setCeilings(ceilings []landing.Ceiling, nodePools bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	same := nodePools.IsZero() == n.nodePools.IsZero() && reflect.DeepEqual(ceilings, n.ceilings)
+	same := nodePools == n.nodePools && reflect.DeepEqual(ceilings, n.ceilings)
 	n.ceilings, n.nodePools = ceilings, nodePools
 	if !same && (n.byName != nil || n.forbidden) {
 		n.touch()
@@ -209,7 +209,7 @@ func (n *nodes) publish(ctx context.Context) {
 // viewNow returns what is known now. It visits all nodes, once for all RayClusters.
 func (n *nodes) viewNow() *nodeView {
 	n.mu.Lock()
-	known, forbidden, ceilings, nodePools := n.byName != nil, n.forbidden, n.ceilings, !n.nodePools.IsZero()
+	known, forbidden, ceilings, nodePools := n.byName != nil, n.forbidden, n.ceilings, n.nodePools
 	sorted := slices.SortedFunc(
 		maps.Values(n.byName),
 		func(a, b keptNode) int { return strings.Compare(a.Name, b.Name) },

@@ -90,11 +90,7 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 			n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 			n.configure(sharing.Reader{}, config)
 			n.replace(c.nodes, "")
-			var nodePools time.Time
-			if len(c.ceilings) > 0 && c.ceilings[0].Source == karpenter {
-				nodePools = time.Now()
-			}
-			n.setCeilings(c.ceilings, nodePools)
+			n.setCeilings(c.ceilings, len(c.ceilings) > 0 && c.ceilings[0].Source == karpenter)
 			n.view.Store(n.viewNow())
 			cluster := nodepool.Cluster{Key: llm, UID: "u", Groups: []nodepool.WorkerGroup{{
 				Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},
@@ -142,7 +138,7 @@ func TestWithoutTheRightToReadNodesOnlyPoolsProve(t *testing.T) {
 			n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
 			n.configure(sharing.Reader{}, config)
 			n.forbid(errors.New("nodes is forbidden"))
-			n.setCeilings(c.ceilings, time.Time{})
+			n.setCeilings(c.ceilings, false)
 			n.view.Store(n.viewNow())
 			cluster := nodepool.Cluster{Key: llm, Groups: []nodepool.WorkerGroup{{
 				Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8)}, Selector: c.selector},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +74,6 @@ func New(c Config) *Watch {
 		),
 		c.Logger,
 	)
-	w.claims.failedLaunch = w.ceilings.ReadAgain
 	return w
 }
 
@@ -94,29 +92,11 @@ func (w *Watch) Start(ctx context.Context) error {
 // AddTo adds to a cluster what is known of its nodes and of the nodes to come for its pods, with findings
 // about what is unknown.
 func (w *Watch) AddTo(cluster *nodepool.Cluster) {
-	poolsSince := w.poolsSince()                   // before the pools, which may be newer
 	w.claims.addTo(cluster, w.events.LaunchFailed) // first: no group lacks a node while one is being added
 	w.nodes.addTo(cluster)
 	w.ceilings.AddTo(cluster)
 	w.events.AddTo(cluster)
-	w.claims.addFailures(cluster, poolsSince)
 	w.markGoing(cluster) // last: it reads which nodes are gone
-}
-
-// poolsLag is longer than it takes until RayClusters have the NodePools that are read again when a launch fails.
-const poolsLag = 3 * time.Second
-
-// poolsSince returns a moment after which no NodePool has come that the pools of clusters lack: the beginning of the
-// last complete reading, which may be old while readings fail, and not the last poolsLag. It is zero if NodePools are
-// not all known.
-func (w *Watch) poolsSince() time.Time {
-	w.nodes.mu.Lock()
-	begun := w.nodes.nodePools
-	w.nodes.mu.Unlock()
-	if lag := time.Now().Add(-poolsLag); begun.After(lag) {
-		return lag
-	}
-	return begun
 }
 
 // Await returns when the API server has responded about pods and devices once, or after a while. The first cycles
