@@ -60,9 +60,11 @@ const (
 // ProvisioningRequest asks for the nodes of several pods of one group.
 type ProvisioningRequest struct {
 	Name, UID, Group string
-	Pods             int
-	CreatedAt        time.Time
-	State            ProvisioningState
+	// Template is the name of its PodTemplate, and Pods how many pods it is for.
+	Template  string
+	Pods      int
+	CreatedAt time.Time
+	State     ProvisioningState
 	// Since is when the condition that gives the state last changed; zero while there is none. Message is its message.
 	Since    time.Time
 	Message  string

@@ -100,7 +100,7 @@ func TestAProvisioningRequestIsMadeConsumedAndReleased(t *testing.T) {
 		must(s, m.Provision(t.Context(), change))
 	}
 	s.until("the request to be gone", func() bool { return len(s.read(m, "llm").Provisioning.Requests) == 0 })
-	_, err = lab.Client().CoreV1().PodTemplates(s.namespace).Get(t.Context(), "heliostat-1", metav1.GetOptions{})
+	_, err = lab.Client().CoreV1().PodTemplates(s.namespace).Get(t.Context(), change.Request.Template, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the PodTemplate is left: %v", err)
 	}
@@ -119,7 +119,8 @@ func (s *scene) asked(cluster nodepool.Cluster) {
 	if len(sets) != 1 || sets[0].(map[string]any)["count"] != int64(2) {
 		s.Errorf("pod sets %v", sets)
 	}
-	template, err := lab.Client().CoreV1().PodTemplates(s.namespace).Get(s.Context(), "heliostat-1", metav1.GetOptions{})
+	name, _, _ := unstructured.NestedString(sets[0].(map[string]any), "podTemplateRef", "name")
+	template, err := lab.Client().CoreV1().PodTemplates(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
 	must(s, err)
 	if len(template.Template.Spec.Containers) == 0 || len(template.OwnerReferences) != 1 {
 		s.Errorf("PodTemplate %v", template)

@@ -3,15 +3,11 @@ package attached
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,11 +58,7 @@ func (w *Buffers) AddTo(cluster *nodepool.Cluster, rayCluster *unstructured.Unst
 			continue
 		}
 		// One that cannot be read has no identity, and the write of its buffer says why.
-		known.Templates[name] = ""
-		template, err := groupTemplate(rayCluster, name, group.Pod.Neighbors.Labels)
-		if err == nil && template != nil {
-			known.Templates[name], _ = identity(template)
-		}
+		_, known.Templates[name], _ = podTemplate(rayCluster, name, group.Pod.Neighbors.Labels)
 	}
 }
 
@@ -93,21 +85,8 @@ func buffer(rayCluster *unstructured.Unstructured, version string, b nodepool.Bu
 	})
 }
 
-// ours reports whether Heliostat made an object for a RayCluster.
-func ours(object *unstructured.Unstructured, rayClusterUID string) bool {
-	if object.GetLabels()[madeLabel] != madeBy || object.GetAnnotations()[groupAnnotation] == "" {
-		return false
-	}
-	for _, reference := range object.GetOwnerReferences() {
-		if reference.Kind == "RayCluster" && string(reference.UID) == rayClusterUID {
-			return true
-		}
-	}
-	return false
-}
-
 // readBuffer reads a buffer with the RayCluster that owns it; false for one that is not Heliostat's.
-func readBuffer(object *unstructured.Unstructured) (buffer Object[nodepool.Buffer], ok bool) {
+func readBuffer(object *unstructured.Unstructured) (of Object[nodepool.Buffer], ours bool) {
 	var fields struct {
 		Spec struct {
 			Replicas int64 `json:"replicas"`
@@ -116,24 +95,20 @@ func readBuffer(object *unstructured.Unstructured) (buffer Object[nodepool.Buffe
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	for _, reference := range object.GetOwnerReferences() {
-		if reference.Kind != "RayCluster" || !ours(object, string(reference.UID)) {
-			continue
-		}
-		// A status that cannot be read says nothing; the rest was written by this package.
-		err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &fields)
-		b := nodepool.Buffer{
-			Name: object.GetName(), UID: string(object.GetUID()), Group: object.GetAnnotations()[groupAnnotation],
-			Pods: fields.Spec.Replicas, Template: object.GetAnnotations()[templateAnnotation],
-			Deleting: object.GetDeletionTimestamp() != nil,
-		}
-		if err == nil {
-			judgeBuffer(&b, fields.Status.Conditions)
-		}
-		cluster := nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: reference.Name}
-		return Object[nodepool.Buffer]{Cluster: cluster, UID: string(reference.UID), Value: b}, true
+	if of.Cluster, of.UID, ours = owner(object); !ours {
+		return of, false
 	}
-	return buffer, false
+	// A status that cannot be read says nothing; the rest was written by this package.
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &fields)
+	of.Value = nodepool.Buffer{
+		Name: object.GetName(), UID: string(object.GetUID()), Group: object.GetAnnotations()[groupAnnotation],
+		Pods: fields.Spec.Replicas, Template: object.GetAnnotations()[templateAnnotation],
+		Deleting: object.GetDeletionTimestamp() != nil,
+	}
+	if err == nil {
+		judgeBuffer(&of.Value, fields.Status.Conditions)
+	}
+	return of, true
 }
 
 // judgeBuffer sets what the node autoscaler says. A buffer is provided if its condition Provisioning is true, or, where
@@ -157,63 +132,6 @@ func judgeBuffer(b *nodepool.Buffer, conditions []metav1.Condition) {
 	b.Provided = b.Provided && !b.Broken
 }
 
-// identity identifies the content of a PodTemplate. Keys of objects are sorted in its JSON.
-func identity(template map[string]any) (string, error) {
-	text, err := json.Marshal(template)
-	if err != nil {
-		return "", fmt.Errorf("a pod template: %w", err)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16]), nil
-}
-
-// groupTemplate returns the template of a group's pods, as far as it says which node they need; nil if there is no such
-// group. labels are those of its pods. Commands, environments and mounts are left out: they may contain what not
-// everybody may read who may read PodTemplates, and a change of them needs no other node. So are scheduling gates,
-// behind which a pod has no node at all, and the name of a node.
-func groupTemplate(
-	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
-) (map[string]any, error) {
-	template, err := wholeTemplate(rayCluster, group, labels)
-	if err != nil || template["spec"] == nil {
-		return nil, err
-	}
-	var from corev1.PodTemplateSpec
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &from); err != nil {
-		return nil, fmt.Errorf("the template of worker group %s: %w", group, err)
-	}
-	pod := &from.Spec
-	kept := &corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: from.Labels, Annotations: from.Annotations},
-		Spec: corev1.PodSpec{
-			Containers: containersOf(pod.Containers), InitContainers: containersOf(pod.InitContainers),
-			Affinity: pod.Affinity, EnableServiceLinks: pod.EnableServiceLinks, HostNetwork: pod.HostNetwork,
-			NodeSelector: pod.NodeSelector, OS: pod.OS, Overhead: pod.Overhead, PreemptionPolicy: pod.PreemptionPolicy,
-			PriorityClassName: pod.PriorityClassName, ResourceClaims: pod.ResourceClaims, Resources: pod.Resources,
-			RuntimeClassName: pod.RuntimeClassName, SchedulerName: pod.SchedulerName, Tolerations: pod.Tolerations,
-			TopologySpreadConstraints: pod.TopologySpreadConstraints,
-		},
-	}
-	for _, volume := range pod.Volumes {
-		bound := corev1.VolumeSource{CSI: volume.CSI, Ephemeral: volume.Ephemeral,
-			PersistentVolumeClaim: volume.PersistentVolumeClaim}
-		if bound != (corev1.VolumeSource{}) { // it binds a pod to a zone or a driver
-			kept.Spec.Volumes = append(kept.Spec.Volumes, corev1.Volume{Name: volume.Name, VolumeSource: bound})
-		}
-	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(kept)
-}
-
-// containersOf keeps the resources, and the ports that a node has only once.
-func containersOf(from []corev1.Container) (kept []corev1.Container) {
-	for _, c := range from {
-		ports := slices.DeleteFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.HostPort == 0 })
-		kept = append(kept, corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources,
-			RestartPolicy: c.RestartPolicy, Ports: ports})
-	}
-	return kept
-}
-
 // errForeign: somebody else made the object that has the name of one of Heliostat's.
 var errForeign = errors.New("Heliostat did not make it for this RayCluster, so it is not changed")
 
@@ -223,18 +141,12 @@ func (w *Buffers) Keep(
 	ctx context.Context, rayCluster *unstructured.Unstructured, labels map[string]string, b nodepool.Buffer,
 ) error {
 	namespace := rayCluster.GetNamespace()
-	template, err := groupTemplate(rayCluster, b.Group, labels)
-	switch {
-	case err != nil:
+	pods, content, err := podTemplate(rayCluster, b.Group, labels)
+	if err != nil {
 		return err
-	case template == nil:
-		return fmt.Errorf("RayCluster %s/%s has no worker group %s with a template, so its pods cannot be described",
-			namespace, rayCluster.GetName(), b.Group)
 	}
-	if b.Template, err = identity(template); err != nil {
-		return fmt.Errorf("worker group %s: %w", b.Group, err)
-	}
-	pods := podTemplate(rayCluster, b.Name, b.Group, template)
+	b.Template = content
+	pods.SetName(b.Name)
 	pods.SetAnnotations(map[string]string{groupAnnotation: b.Group, templateAnnotation: b.Template})
 	if err := apply(ctx, w.podTemplates(namespace), pods); err != nil {
 		return fmt.Errorf("writing PodTemplate %s/%s: %w", namespace, b.Name, err)
@@ -249,6 +161,12 @@ func (w *Buffers) Keep(
 	return nil
 }
 
+// ownerUID is the UID of the RayCluster that Heliostat made an object for; empty for an object of somebody else.
+func ownerUID(object *unstructured.Unstructured) string {
+	_, uid, _ := owner(object)
+	return uid
+}
+
 // apply writes an object by server-side apply, so that what others write to it stays. It takes over no object of
 // somebody else: it reads first. One that appears in between has no fields of this manager, so it is a conflict.
 func apply(ctx context.Context, client dynamic.ResourceInterface, object *unstructured.Unstructured) error {
@@ -257,7 +175,7 @@ func apply(ctx context.Context, client dynamic.ResourceInterface, object *unstru
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
-	case !ours(found, string(object.GetOwnerReferences()[0].UID)):
+	case ownerUID(found) != ownerUID(object):
 		return errForeign
 	default:
 		object.SetUID(found.GetUID()) // not of one that was made again since
@@ -284,7 +202,7 @@ func (w *Buffers) Remove(ctx context.Context, rayCluster *unstructured.Unstructu
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading PodTemplate %s/%s: %w", namespace, b.Name, err)
-	case !ours(found, string(rayCluster.GetUID())):
+	case ownerUID(found) != string(rayCluster.GetUID()):
 		return nil
 	default:
 		return remove(ctx, templates, "PodTemplate", namespace, b.Name, found.GetUID())

@@ -51,9 +51,12 @@ func bufferedCluster(t *testing.T) *unstructured.Unstructured {
 }
 
 func TestATemplateSaysWhatAWorkerAsksOfItsNodeAndNothingElse(t *testing.T) {
-	got, err := groupTemplate(bufferedCluster(t), "gpu", map[string]string{"ray.io/group": "gpu"})
+	pods, _, err := podTemplate(bufferedCluster(t), "gpu", map[string]string{"ray.io/group": "gpu"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if owners := pods.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "uid" {
+		t.Errorf("owners %v", owners)
 	}
 	want := map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"team": "a", "ray.io/group": "gpu"},
@@ -70,11 +73,11 @@ func TestATemplateSaysWhatAWorkerAsksOfItsNodeAndNothingElse(t *testing.T) {
 					"requests": map[string]any{"cpu": "4"}}}},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, pods.Object["template"]); diff != "" {
 		t.Error(diff)
 	}
-	if none, err := groupTemplate(bufferedCluster(t), "tpu", nil); none != nil || err != nil {
-		t.Errorf("a group that is not there: %v, %v", none, err)
+	if _, _, err := podTemplate(bufferedCluster(t), "tpu", nil); !errors.Is(err, nodepool.ErrConflict) {
+		t.Errorf("a group that is not there: %v", err)
 	}
 }
 

@@ -6,6 +6,9 @@ package attached
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -16,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -306,39 +310,87 @@ func madeFor(
 	return object
 }
 
-// podTemplate returns the PodTemplate for pods of a group.
-func podTemplate(
-	rayCluster *unstructured.Unstructured, name, group string, template map[string]any,
-) *unstructured.Unstructured {
-	return madeFor(rayCluster, name, map[string]string{groupAnnotation: group},
-		map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "template": template})
+// owner returns the RayCluster that an object was made for; false for one that is not Heliostat's.
+func owner(object *unstructured.Unstructured) (key nodepool.ClusterKey, uid string, ours bool) {
+	made := object.GetLabels()[madeLabel] == madeBy && object.GetAnnotations()[groupAnnotation] != ""
+	for _, reference := range object.GetOwnerReferences() {
+		if made && reference.Kind == "RayCluster" {
+			return nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: reference.Name}, string(reference.UID), true
+		}
+	}
+	return key, "", false
 }
 
-// wholeTemplate returns a copy of the pod template of a worker group, with the labels of its pods: KubeRay adds some,
-// and anti-affinity and spread constraints may select them. What else KubeRay adds, no scheduler looks at, except for a
-// small init container. It returns nil if there is no such group with a template.
-func wholeTemplate(
+// podTemplate returns the PodTemplate for pods of a group, without a name, and what identifies its content. labels are
+// those of the pods: KubeRay adds some, and anti-affinity and spread constraints may select them. What else KubeRay
+// adds, no scheduler looks at, except for a small init container. A group that is not there, or has no template, is
+// nodepool.ErrConflict.
+//
+// It says which node the pods need. Commands, environments and mounts are left out: they may contain what not everybody
+// may read who may read PodTemplates, and a change of them needs no other node. So are scheduling gates, behind which a
+// pod has no node at all, and the name of a node.
+func podTemplate(
 	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
-) (map[string]any, error) {
+) (pods *unstructured.Unstructured, content string, err error) {
+	var from corev1.PodTemplateSpec
 	groups, _, err := unstructured.NestedSlice(rayCluster.Object, "spec", "workerGroupSpecs")
+	at := slices.IndexFunc(groups, func(each any) bool {
+		fields, _ := each.(map[string]any)
+		_, hasTemplate := fields["template"].(map[string]any)
+		return hasTemplate && fields["groupName"] == group
+	})
+	switch {
+	case err != nil:
+	case at < 0:
+		err = fmt.Errorf("there is none with a template: %w", nodepool.ErrConflict)
+	default:
+		template, _, _ := unstructured.NestedMap(groups[at].(map[string]any), "template")
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &from)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the worker groups of RayCluster %s/%s: %w", rayCluster.GetNamespace(),
+		return nil, "", fmt.Errorf("worker group %s of RayCluster %s/%s: %w", group, rayCluster.GetNamespace(),
 			rayCluster.GetName(), err)
 	}
-	for _, each := range groups {
-		fields, _ := each.(map[string]any)
-		template, _ := fields["template"].(map[string]any)
-		if template == nil || fields["groupName"] != group {
-			continue
-		}
-		for name, value := range labels {
-			if err := unstructured.SetNestedField(template, value, "metadata", "labels", name); err != nil {
-				return nil, fmt.Errorf("the labels of worker group %s: %w", group, err)
-			}
-		}
-		return template, nil
+	pod := &from.Spec
+	kept := &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: from.Labels, Annotations: from.Annotations},
+		Spec: corev1.PodSpec{
+			Containers: containersOf(pod.Containers), InitContainers: containersOf(pod.InitContainers),
+			Affinity: pod.Affinity, EnableServiceLinks: pod.EnableServiceLinks, HostNetwork: pod.HostNetwork,
+			NodeSelector: pod.NodeSelector, OS: pod.OS, Overhead: pod.Overhead, PreemptionPolicy: pod.PreemptionPolicy,
+			PriorityClassName: pod.PriorityClassName, ResourceClaims: pod.ResourceClaims, Resources: pod.Resources,
+			RuntimeClassName: pod.RuntimeClassName, SchedulerName: pod.SchedulerName, Tolerations: pod.Tolerations,
+			TopologySpreadConstraints: pod.TopologySpreadConstraints,
+		},
 	}
-	return nil, nil
+	for name, value := range labels {
+		metav1.SetMetaDataLabel(&kept.ObjectMeta, name, value)
+	}
+	for _, volume := range pod.Volumes {
+		bound := corev1.VolumeSource{CSI: volume.CSI, Ephemeral: volume.Ephemeral,
+			PersistentVolumeClaim: volume.PersistentVolumeClaim}
+		if bound != (corev1.VolumeSource{}) { // it binds a pod to a zone or a driver
+			kept.Spec.Volumes = append(kept.Spec.Volumes, corev1.Volume{Name: volume.Name, VolumeSource: bound})
+		}
+	}
+	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(kept)
+	if err != nil {
+		return nil, "", fmt.Errorf("worker group %s: %w", group, err)
+	}
+	text, err := json.Marshal(template) // with sorted keys
+	sum := sha256.Sum256(text)
+	return madeFor(rayCluster, "", map[string]string{groupAnnotation: group},
+		map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "template": template}), hex.EncodeToString(sum[:16]), err
+}
+
+// containersOf keeps the resources, and the ports that a node has only once.
+func containersOf(from []corev1.Container) (kept []corev1.Container) {
+	for _, c := range from {
+		ports := slices.DeleteFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.HostPort == 0 })
+		kept = append(kept, corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources,
+			RestartPolicy: c.RestartPolicy, Ports: ports})
+	}
+	return kept
 }
 
 var templates = corev1.SchemeGroupVersion.WithResource("podtemplates")
@@ -358,14 +410,14 @@ func (o *Objects[E, T]) client(kinds, namespace string) (dynamic.ResourceInterfa
 	return o.config.Client.Resource(of).Namespace(namespace), version, nil
 }
 
-// remove deletes an object, unless somebody made it again under the same name; an empty uid means any.
+// remove deletes an object. One that somebody made again under the same name is a conflict; an empty uid means any.
 func remove(ctx context.Context, client dynamic.ResourceInterface, kind, namespace, name string, uid types.UID) error {
 	options := metav1.DeleteOptions{}
 	if uid != "" {
 		options.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
 	err := client.Delete(ctx, name, options)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %s %s/%s: %w", kind, namespace, name, err)
 	}
 	return nil

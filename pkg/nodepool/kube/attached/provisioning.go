@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -61,57 +60,40 @@ func requestObject(rayCluster *unstructured.Unstructured, version string, r node
 			"provisioningClassName": nodepool.AtomicScaleUp,
 			"parameters":            map[string]any{"ValidUntilSeconds": validFor},
 			"podSets": []any{map[string]any{
-				"count": int64(r.Pods), "podTemplateRef": map[string]any{"name": r.Name},
+				"count": int64(r.Pods), "podTemplateRef": map[string]any{"name": r.Template},
 			}},
 		},
 	})
 }
 
-// template returns the PodTemplate of a request, with the labels of the group's pods.
-func template(rayCluster *unstructured.Unstructured, labels map[string]string, r nodepool.ProvisioningRequest,
-) (*unstructured.Unstructured, error) {
-	pods, err := wholeTemplate(rayCluster, r.Group, labels)
-	switch {
-	case err != nil:
-		return nil, err
-	case pods == nil:
-		return nil, fmt.Errorf("RayCluster %s/%s has no worker group %s with a template: %w", rayCluster.GetNamespace(),
-			rayCluster.GetName(), r.Group, nodepool.ErrConflict)
-	}
-	return podTemplate(rayCluster, r.Name, r.Group, pods), nil
-}
-
 // readRequest reads a request with the RayCluster that owns it; false for one that is not Heliostat's.
-func readRequest(object *unstructured.Unstructured) (of Object[nodepool.ProvisioningRequest], ok bool) {
-	group, ours := object.GetAnnotations()[groupAnnotation]
-	var spec struct {
+func readRequest(object *unstructured.Unstructured) (of Object[nodepool.ProvisioningRequest], ours bool) {
+	var read struct {
 		Spec struct {
 			PodSets []struct {
-				Count int `json:"count"`
+				Count          int `json:"count"`
+				PodTemplateRef struct {
+					Name string `json:"name"`
+				} `json:"podTemplateRef"`
 			} `json:"podSets"`
 		} `json:"spec"`
 		Status struct {
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	if !ours || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &spec) != nil ||
-		len(spec.Spec.PodSets) != 1 {
+	of.Cluster, of.UID, ours = owner(object)
+	if !ours || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read) != nil ||
+		len(read.Spec.PodSets) != 1 {
 		return of, false
 	}
-	for _, reference := range object.GetOwnerReferences() {
-		if reference.Kind != "RayCluster" {
-			continue
-		}
-		request := nodepool.ProvisioningRequest{
-			Name: object.GetName(), UID: string(object.GetUID()), Group: group, Pods: spec.Spec.PodSets[0].Count,
-			CreatedAt: object.GetCreationTimestamp().Time, Deleting: object.GetDeletionTimestamp() != nil,
-		}
-		judgeRequest(&request, spec.Status.Conditions)
-		of.Cluster = nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: reference.Name}
-		of.UID, of.Value = string(reference.UID), request
-		return of, true
+	set := read.Spec.PodSets[0]
+	of.Value = nodepool.ProvisioningRequest{
+		Name: object.GetName(), UID: string(object.GetUID()), Group: object.GetAnnotations()[groupAnnotation],
+		Pods: set.Count, Template: set.PodTemplateRef.Name, CreatedAt: object.GetCreationTimestamp().Time,
+		Deleting: object.GetDeletionTimestamp() != nil,
 	}
-	return of, false
+	judgeRequest(&of.Value, read.Status.Conditions)
+	return of, true
 }
 
 // judgeRequest sets the state by the conditions: what ends a request counts before what it had reached.
@@ -146,79 +128,51 @@ func judgeRequest(r *nodepool.ProvisioningRequest, conditions []metav1.Condition
 }
 
 // Ask creates a request with its PodTemplate, whose pods also have these labels. A request that exists already is no
-// error: the name says what it is for.
+// error: the name says what it is for. The name of the PodTemplate says what is in it, so one that a request has left
+// behind is right as long as the group's template is the same.
 func (w *Provisioning) Ask(
 	ctx context.Context, rayCluster *unstructured.Unstructured, labels map[string]string,
 	r nodepool.ProvisioningRequest,
 ) error {
-	namespace := rayCluster.GetNamespace()
+	namespace, options := rayCluster.GetNamespace(), metav1.CreateOptions{FieldManager: nodepool.FieldManager}
 	requests, version, err := w.client("ProvisioningRequests", namespace)
 	if err != nil {
 		return err
 	}
-	pods, err := template(rayCluster, labels, r)
+	pods, content, err := podTemplate(rayCluster, r.Group, labels)
 	if err != nil {
 		return err
 	}
-	request := requestObject(rayCluster, version, r)
-	switch exists, err := w.askTemplate(ctx, pods, requests, request); {
-	case err != nil:
-		return fmt.Errorf("creating PodTemplate %s/%s: %w", namespace, r.Name, err)
-	case exists:
-		return nil
+	r.Template = r.Name + "-" + content[:8]
+	pods.SetName(r.Template)
+	templates := w.podTemplates(namespace)
+	if _, err := templates.Create(ctx, pods, options); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating PodTemplate %s/%s: %w", namespace, r.Template, err)
 	}
-	_, err = requests.Create(ctx, request, metav1.CreateOptions{FieldManager: nodepool.FieldManager})
+	_, err = requests.Create(ctx, requestObject(rayCluster, version, r), options)
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	err = fmt.Errorf("creating ProvisioningRequest %s/%s: %w", namespace, r.Name, err)
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		err = errors.Join(err, remove(ctx, w.podTemplates(namespace), "PodTemplate", namespace, r.Name, ""))
+		err = errors.Join(err, remove(ctx, templates, "PodTemplate", namespace, r.Template, ""))
 	}
 	return err
-}
-
-// askTemplate creates the PodTemplate of a request, or reports that the request exists. The PodTemplate of a request
-// that is gone is replaced: the group may have another template since. That of one that exists is never missing, also
-// not for a moment, because the Cluster Autoscaler would fail the request.
-func (w *Provisioning) askTemplate(
-	ctx context.Context, pods *unstructured.Unstructured, requests dynamic.ResourceInterface,
-	request *unstructured.Unstructured,
-) (exists bool, err error) {
-	client, options := w.podTemplates(pods.GetNamespace()), metav1.CreateOptions{FieldManager: nodepool.FieldManager}
-	if _, err = client.Create(ctx, pods, options); !apierrors.IsAlreadyExists(err) {
-		return false, err
-	}
-	options.DryRun = []string{metav1.DryRunAll} // it needs no further right
-	if _, err = requests.Create(ctx, request, options); apierrors.IsAlreadyExists(err) {
-		return true, nil
-	} else if err != nil {
-		return false, fmt.Errorf("trying its ProvisioningRequest: %w", err)
-	}
-	if err = remove(ctx, client, "PodTemplate", pods.GetNamespace(), pods.GetName(), ""); err != nil {
-		return false, err
-	}
-	options.DryRun = nil
-	_, err = client.Create(ctx, pods, options)
-	return false, err
 }
 
 // Release deletes a request and its PodTemplate. A request that was made again under the same name stays.
 func (w *Provisioning) Release(ctx context.Context, namespace string, r nodepool.ProvisioningRequest) error {
 	requests, _, err := w.client("ProvisioningRequests", namespace)
-	if err != nil {
+	if err == nil {
+		err = remove(ctx, requests, "ProvisioningRequest", namespace, r.Name, types.UID(r.UID))
+	}
+	switch {
+	case apierrors.IsConflict(err):
+		return nil
+	case err != nil:
 		return err
 	}
-	err = requests.Delete(ctx, r.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: new(types.UID(r.UID))},
-	})
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting ProvisioningRequest %s/%s: %w", namespace, r.Name, err)
-	}
-	return remove(ctx, w.podTemplates(namespace), "PodTemplate", namespace, r.Name, "")
+	return remove(ctx, w.podTemplates(namespace), "PodTemplate", namespace, r.Template, "")
 }
 
 // PodAnnotations returns the annotations that a change writes to its pod, with nil for those that it removes.

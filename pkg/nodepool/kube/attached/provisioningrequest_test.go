@@ -1,7 +1,6 @@
 package attached
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -18,13 +17,13 @@ func requestingCluster() *unstructured.Unstructured {
 		"metadata": map[string]any{"namespace": "ml", "name": "llm", "uid": "uid"},
 		"spec": map[string]any{"workerGroupSpecs": []any{
 			map[string]any{"groupName": "cpu"},
-			map[string]any{"groupName": "gpu", "template": map[string]any{"spec": map[string]any{"nodeName": "x"}}},
+			map[string]any{"groupName": "gpu", "template": map[string]any{"spec": map[string]any{"schedulerName": "x"}}},
 		}},
 	}}
 }
 
 func TestARequestIsReadAsItWasMade(t *testing.T) {
-	want := nodepool.ProvisioningRequest{Name: "heliostat-1", Group: "gpu", Pods: 8, State: nodepool.CapacityAsked}
+	want := nodepool.ProvisioningRequest{Name: "heliostat-1", Template: "heliostat-1-t", Group: "gpu", Pods: 8, State: nodepool.CapacityAsked}
 	request, ok := readRequest(requestObject(requestingCluster(), "v1", want))
 	if !ok || request.Cluster.String() != "ml/llm" || request.UID != "uid" || request.Value != want {
 		t.Errorf("%v %+v, want %+v", ok, request, want)
@@ -33,26 +32,6 @@ func TestARequestIsReadAsItWasMade(t *testing.T) {
 	foreign.SetAnnotations(nil)
 	if _, ok := readRequest(foreign); ok {
 		t.Error("somebody else's request counts as ours")
-	}
-}
-
-func TestATemplateIsThatOfTheGroup(t *testing.T) {
-	pods, err := template(requestingCluster(), map[string]string{"ray.io/group": "gpu"},
-		nodepool.ProvisioningRequest{Name: "heliostat-1", Group: "gpu"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	node, _, _ := unstructured.NestedString(pods.Object, "template", "spec", "nodeName")
-	label, _, _ := unstructured.NestedString(pods.Object, "template", "metadata", "labels", "ray.io/group")
-	if label != "gpu" {
-		t.Errorf("labels of the pods lack KubeRay's, which anti-affinity may select: %v", pods.Object)
-	}
-	if owners := pods.GetOwnerReferences(); node != "x" || len(owners) != 1 || owners[0].UID != "uid" {
-		t.Errorf("%v", pods.Object)
-	}
-	_, err = template(requestingCluster(), nil, nodepool.ProvisioningRequest{Group: "tpu"})
-	if err == nil || !strings.Contains(err.Error(), "no worker group tpu") {
-		t.Errorf("error %v", err)
 	}
 }
 
