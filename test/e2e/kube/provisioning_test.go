@@ -64,7 +64,7 @@ func (s *scene) answer(m *kube.Manager, name, condition, message string, want no
 func TestAProvisioningRequestIsMadeConsumedAndReleased(t *testing.T) {
 	s := stage(t, "provisioning") // not parallel: until it serves them, the API server has no ProvisioningRequests
 	manifest := rig.Cluster{Namespace: s.namespace, Name: "llm", Groups: []rig.Group{{Name: "gpu", Max: 9}}}
-	manifest.Annotations = map[string]string{nodepool.ProvisioningAnnotation: `{"gpu": true}`}
+	manifest.Annotations = map[string]string{nodepool.ProvisioningAnnotation: "true"}
 	s.createAs(manifest.Manifest())
 	early := s.manager(kube.Options{Provisioning: true})
 	s.until("the missing kind to be known", func() bool {

@@ -78,7 +78,7 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 				"write managed, shadow or off")
 		}
 	}
-	switch freeze := annotations[FreezeAnnotation]; freeze {
+	switch annotations[FreezeAnnotation] {
 	case "", "false":
 	case "true":
 		cluster.Freeze = true
@@ -110,12 +110,62 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 		}
 	}
 	if text := annotations[RequestedSinceAnnotation]; text != "" {
-		since, err := time.Parse(time.RFC3339, text)
-		cluster.RequestedSince = since
-		if err != nil {
+		var err error
+		if cluster.RequestedSince, err = time.Parse(time.RFC3339, text); err != nil {
 			unreadable(RequestedSinceAnnotation,
 				"it is not a time, so reports do not say since when resources are requested",
 				"remove it; the next request writes it")
+		}
+	}
+	if text, set := annotations[capacity.Annotation]; set {
+		cluster.Policy = &capacity.Written{Source: "annotation " + capacity.Annotation}
+		policy, fault := policytext.Read([]byte(text))
+		if fault == nil {
+			cluster.Policy.Policy = policy
+		} else { // it wants nothing
+			cluster.Policy.Fault = fault.Error()
+			unreadableAnnotation(metadata, inAnnotation(capacity.Annotation, fault), fault.Value,
+				"the policy cannot be read, so nothing is kept warm, suspended or deleted by it", "write "+fault.Want)
+		}
+	}
+	if text, set := annotations[nodepool.IdleSinceAnnotation]; set {
+		// A spec that somebody has changed since, for example to resume and suspend the RayCluster, is theirs.
+		at, generation, _ := strings.Cut(text, " ")
+		since, err := time.Parse(time.RFC3339, at)
+		number, err2 := strconv.ParseInt(generation, 10, 64)
+		switch {
+		case err != nil || err2 != nil:
+			unreadable(nodepool.IdleSinceAnnotation,
+				"it is not a time and a generation, so Heliostat neither resumes nor deletes the RayCluster",
+				"remove it, and set spec.suspend")
+		case number == cluster.Generation:
+			cluster.IdleSince = since
+		}
+	}
+	if text, set := annotations[giveback.Annotation]; set {
+		reservation, fault := giveback.ReadReservation([]byte(text))
+		if fault == nil {
+			cluster.GiveBack = reservation
+		} else {
+			unreadableAnnotation(metadata, inAnnotation(giveback.Annotation, fault), fault.Value,
+				"the reservation cannot be read, so nothing is given back: want "+fault.Want,
+				"remove it, and ask again with autoscaler give-back")
+		}
+	}
+	switch annotations[giveback.ReclaimableAnnotation] {
+	case "", "false":
+	case "true":
+		cluster.Reclaimable = true
+	default:
+		unreadable(giveback.ReclaimableAnnotation,
+			"it is neither true nor false; no RayCluster takes GPUs from this one", "write true, or remove it")
+	}
+	if text, set := annotations[giveback.ReclaimedAnnotation]; set {
+		var err error
+		if cluster.Reclaimed, err = giveback.ReadTakings(text); err != nil {
+			cluster.Reclaimable = false
+			unreadable(giveback.ReclaimedAnnotation, err.Error()+"; no RayCluster takes GPUs from this one",
+				"remove it; the next taking writes it")
 		}
 	}
 }
@@ -130,87 +180,9 @@ func inAnnotation(key string, fault *fieldpath.Fault) string {
 	return strings.TrimSuffix(key+": "+fault.Path.String(), ": ")
 }
 
-// readPolicy reads the capacity policy. One that cannot be read wants nothing.
-func readPolicy(metadata Fields, cluster *nodepool.Cluster) {
-	text, set := metadata.Texts("annotations")[capacity.Annotation]
-	if !set {
-		return
-	}
-	written := &capacity.Written{Source: "annotation " + capacity.Annotation}
-	cluster.Policy = written
-	policy, fault := policytext.Read([]byte(text))
-	if fault == nil {
-		written.Policy = policy
-		return
-	}
-	written.Fault = fault.Error()
-	unreadableAnnotation(metadata, inAnnotation(capacity.Annotation, fault), fault.Value,
-		"the policy cannot be read, so nothing is kept warm, suspended or deleted by it", "write "+fault.Want)
-}
-
-// readGiveBack reads what the RayCluster gives back. A reservation that cannot be read takes nothing and holds nothing.
-func readGiveBack(metadata Fields, cluster *nodepool.Cluster) {
-	text, set := metadata.Texts("annotations")[giveback.Annotation]
-	if !set {
-		return
-	}
-	reservation, fault := giveback.ReadReservation([]byte(text))
-	if fault == nil {
-		cluster.GiveBack = reservation
-		return
-	}
-	unreadableAnnotation(metadata, inAnnotation(giveback.Annotation, fault), fault.Value,
-		"the reservation cannot be read, so nothing is given back: want "+fault.Want,
-		"remove it, and ask again with autoscaler give-back")
-}
-
-// readReclaim reads whether GPUs may be taken from the RayCluster, and what was taken. While the latter cannot be read,
-// nothing may be taken.
-func readReclaim(metadata Fields, cluster *nodepool.Cluster) {
-	annotations := metadata.Texts("annotations")
-	switch text := annotations[giveback.ReclaimableAnnotation]; text {
-	case "", "false":
-	case "true":
-		cluster.Reclaimable = true
-	default:
-		unreadableAnnotation(metadata, giveback.ReclaimableAnnotation, text,
-			"it is neither true nor false; no RayCluster takes GPUs from this one", "write true, or remove it")
-	}
-	text, set := annotations[giveback.ReclaimedAnnotation]
-	if !set {
-		return
-	}
-	var err error
-	if cluster.Reclaimed, err = giveback.ReadTakings(text); err != nil {
-		cluster.Reclaimable = false
-		unreadableAnnotation(metadata, giveback.ReclaimedAnnotation, text,
-			err.Error()+"; no RayCluster takes GPUs from this one", "remove it; the next taking writes it")
-	}
-}
-
 // IdleSinceText is the value of the annotation idle-since: the time, and the generation that suspending leads to.
 func IdleSinceText(since time.Time, generation int64) string {
 	return since.UTC().Format(time.RFC3339) + " " + strconv.FormatInt(generation, 10)
-}
-
-// readIdleSince reads since when a RayCluster has had no work that Heliostat has suspended. A spec that somebody has
-// changed since, for example to resume and suspend the RayCluster, is theirs.
-func readIdleSince(metadata Fields, cluster *nodepool.Cluster) {
-	text, set := metadata.Texts("annotations")[nodepool.IdleSinceAnnotation]
-	if !set {
-		return
-	}
-	at, generation, _ := strings.Cut(text, " ")
-	since, err := time.Parse(time.RFC3339, at)
-	number, err2 := strconv.ParseInt(generation, 10, 64)
-	switch {
-	case err != nil || err2 != nil:
-		unreadableAnnotation(metadata, nodepool.IdleSinceAnnotation, text,
-			"it is not a time and a generation, so Heliostat neither resumes nor deletes the RayCluster",
-			"remove it, and set spec.suspend")
-	case number == cluster.Generation:
-		cluster.IdleSince = since
-	}
 }
 
 // priceGroups sets the prices of the groups from the annotation. An unreadable entry is a finding, and its group has no
@@ -244,61 +216,27 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 	}
 }
 
-// groupSetting is an annotation that has one word for all groups, or a JSON object of words by group.
-type groupSetting struct {
-	annotation string
-	// words is what a word can be, as text; without is what an unreadable value means, and example a valid object.
-	words, without, example string
-	valid                   func(word string) bool
-	set                     func(g *nodepool.WorkerGroup, word string)
-}
-
-var groupSettings = []groupSetting{
-	{NumGPUsSyncAnnotation, "report, when-empty or enforce", "Heliostat writes nothing there",
-		`{"gpu": "when-empty", "cpu": "report"}`,
-		func(word string) bool { return nodepool.SyncMode(word).Valid() },
-		func(g *nodepool.WorkerGroup, word string) { g.NumGPUsSync = nodepool.SyncMode(word) }},
-	{nodepool.ProvisioningAnnotation, "true or false", "no ProvisioningRequest is created there", `{"gpu": true}`,
-		func(word string) bool { return word == "true" || word == "false" },
-		func(g *nodepool.WorkerGroup, word string) { g.Provisions = word == "true" }},
-}
-
-func (s groupSetting) read(metadata Fields, cluster *nodepool.Cluster) {
-	text := strings.TrimSpace(metadata.Texts("annotations")[s.annotation])
-	unreadable := func(why string) {
-		unreadableAnnotation(metadata, s.annotation, text, why+"; "+s.without,
-			fmt.Sprintf("write %s, or for example %s", s.words, s.example))
+// annotateGroups sets what the annotations say of all groups.
+func annotateGroups(metadata Fields, groups []nodepool.WorkerGroup) {
+	annotations, sync, provisions := metadata.Texts("annotations"), nodepool.SyncReport, false
+	if text := annotations[NumGPUsSyncAnnotation]; text != "" {
+		if sync = nodepool.SyncMode(text); !sync.Valid() {
+			sync = nodepool.SyncReport
+			unreadableAnnotation(metadata, NumGPUsSyncAnnotation, text,
+				"it is not report, when-empty or enforce; Heliostat writes nothing there",
+				"write report, when-empty or enforce")
+		}
 	}
-	switch {
-	case text == "":
-	case strings.HasPrefix(text, "{"):
-		s.readGroups(text, cluster, unreadable)
-	case !s.valid(text):
-		unreadable("it is not " + s.words)
+	switch text := annotations[nodepool.ProvisioningAnnotation]; text {
+	case "", "false":
+	case "true":
+		provisions = true
 	default:
-		for i := range cluster.Groups {
-			s.set(&cluster.Groups[i], text)
-		}
+		unreadableAnnotation(metadata, nodepool.ProvisioningAnnotation, text,
+			"it is neither true nor false; no ProvisioningRequest is created", "write true, or remove it")
 	}
-}
-
-func (s groupSetting) readGroups(text string, cluster *nodepool.Cluster, unreadable func(why string)) {
-	var words map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &words); err != nil {
-		unreadable("it is not a JSON object: " + err.Error())
-		return
-	}
-	for _, group := range slices.Sorted(maps.Keys(words)) {
-		at := slices.IndexFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return g.Name == group })
-		word := strings.Trim(string(words[group]), `"`) // true as well as "true"
-		switch {
-		case at < 0:
-			unreadable(fmt.Sprintf("there is no worker group %q", group))
-		case !s.valid(word):
-			unreadable(fmt.Sprintf("the value of group %s is %s, want %s", group, words[group], s.words))
-		default:
-			s.set(&cluster.Groups[at], word)
-		}
+	for i := range groups {
+		groups[i].NumGPUsSync, groups[i].Provisions = sync, provisions
 	}
 }
 
@@ -329,9 +267,6 @@ func EncodeRequests(requests []raydemand.Request, since time.Time) (map[string]a
 // maxRequestCount bounds one entry of resource-requests; a larger number is a mistake.
 const maxRequestCount = 1_000_000
 
-// maxProblems is how many bad entries of resource-requests get a finding each.
-const maxProblems = 3
-
 // decodeRequests reads the annotation entry by entry, so that a bad entry does not affect the others.
 func decodeRequests(text string) (requests []raydemand.Request, problems []string) {
 	var entries []json.RawMessage
@@ -349,9 +284,6 @@ func decodeRequests(text string) (requests []raydemand.Request, problems []strin
 			continue
 		}
 		requests = append(requests, request)
-	}
-	if more := len(problems) - maxProblems; more > 0 {
-		problems = append(problems[:maxProblems], fmt.Sprintf("%d more entries are ignored", more))
 	}
 	return requests, problems
 }

@@ -142,10 +142,6 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 		cluster.OwnedBy = owners[0].Text("kind") + " " + owners[0].Text("name")
 	}
 	readAnnotations(metadata, &cluster)
-	readPolicy(metadata, &cluster)
-	readIdleSince(metadata, &cluster)
-	readGiveBack(metadata, &cluster)
-	readReclaim(metadata, &cluster)
 	headPod := podOf(spec.Object("headGroupSpec").Object("template"))
 	checkContainers(spec.Object("headGroupSpec"), headPod)
 	injected := []string{}
@@ -156,9 +152,7 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	cluster.Groups = decodeGroups(reader, spec, key, overwritesCommand(root))
 	checkImages(spec, cluster.Groups)
 	priceGroups(metadata, &cluster)
-	for _, setting := range groupSettings {
-		setting.read(metadata, &cluster)
-	}
+	annotateGroups(metadata, cluster.Groups)
 	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
 		cluster.Refused = reportRefusals(spec, headPod, cluster.Groups, cluster.InTreeAutoscaling)
 	}

@@ -40,7 +40,6 @@ func decodeGroups(
 	byName := map[string]int{}
 	for i, entry := range entries {
 		group, pod := decodeGroup(reader, entry, i, ownCommand, waitForGCS)
-		group.NumGPUsSync = nodepool.SyncReport
 		addInto(group.Pod.Requests, collectorRequests(spec))
 		group.Pod.Neighbors = neighbors(pod, cluster, podLabels(entry, cluster.Name, workerNode),
 			int64(group.NumOfHosts))
