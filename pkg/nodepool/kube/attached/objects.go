@@ -315,7 +315,8 @@ func owner(object *unstructured.Unstructured) (key nodepool.ClusterKey, uid stri
 	made := object.GetLabels()[madeLabel] == madeBy && object.GetAnnotations()[groupAnnotation] != ""
 	for _, reference := range object.GetOwnerReferences() {
 		if made && reference.Kind == "RayCluster" {
-			return nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: reference.Name}, string(reference.UID), true
+			key = nodepool.ClusterKey{Namespace: object.GetNamespace(), Name: reference.Name}
+			return key, string(reference.UID), true
 		}
 	}
 	return key, "", false
@@ -379,8 +380,9 @@ func podTemplate(
 	}
 	text, err := json.Marshal(template) // with sorted keys
 	sum := sha256.Sum256(text)
-	return madeFor(rayCluster, "", map[string]string{groupAnnotation: group},
-		map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "template": template}), hex.EncodeToString(sum[:16]), err
+	pods = madeFor(rayCluster, "", map[string]string{groupAnnotation: group},
+		map[string]any{"apiVersion": "v1", "kind": "PodTemplate", "template": template})
+	return pods, hex.EncodeToString(sum[:16]), err
 }
 
 // containersOf keeps the resources, and the ports that a node has only once.
