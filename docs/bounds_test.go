@@ -36,7 +36,6 @@ var boundSources = map[string][]source{
 	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observe/snapshot.go", "maxExpected = 4096"}},
 	"drains":                       {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
 	"names of nodes that are gone": {{"10,000", "pkg/nodepool/kube/nodes/absentnodes.go", "maxAbsent = 10_000"}},
-	"the comparison in shadow":     {{"100 differences", "cmd/autoscaler/engine/shadow.go", "shadowDifferences = 100"}},
 	"lists that are gathered from shards": {
 		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},
 	},

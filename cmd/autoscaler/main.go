@@ -117,7 +117,6 @@ func commands() []*cobra.Command {
 		newFreezeCommand(),
 		newUnfreezeCommand(),
 		newGiveBackCommand(),
-		newShadowCommand(),
 		newCostsCommand(),
 		newPlanCommand(),
 		newNodepoolsCommand(),

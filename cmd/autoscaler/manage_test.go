@@ -142,9 +142,12 @@ func TestUnmanageWritesShadow(t *testing.T) {
 }
 
 func TestStatusSaysWhatWaitsInShadowAndHowToAllowIt(t *testing.T) {
-	inShadow(t)
+	r := inShadow(t)
+	r.view.Kube.ScaledBy, r.view.Kube.Groups = "python-requests", []nodepool.WorkerGroup{{Name: "gpu", Replicas: 9, Max: 3, NumOfHosts: 2}}
 	for args, want := range map[string]string{
-		"status -o wide": "would launch for pending demand; see autoscaler status ml/llm",
+		"status llm -n ml":          "ASKED is what python-requests wants, the last writer of the worker groups",
+		"status llm --namespace ml": "gpu 1 2 6 0 2 1 0 0 0 would",
+		"status -o wide":            "would launch for pending demand; see autoscaler status ml/llm",
 		"status ml/llm": "demand waits for which Heliostat would launch 2 × gpu; to let Heliostat scale it: " +
 			"`autoscaler manage ml/llm`",
 	} {

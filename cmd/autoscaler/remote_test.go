@@ -183,8 +183,8 @@ ml         llm   managed  1/2      4        1      1         0s    demand is not
 	code, out, errOut = command(t, "", "autoscaler", "status", "ml/llm")
 	for _, want := range []string{
 		"ml/llm: managed (managed by --mode)\n",
-		"GROUP  HAS  WANTS  MIN  MAX   READY  IDLE  STARTING  LEAVING  WHY\n",
-		"gpu    1    2      0    2     1      0     0         0        ",
+		"GROUP  HAS  WANTS  ASKED  MIN  MAX   READY  IDLE  STARTING  LEAVING  WHY\n",
+		"gpu    1    2      0      0    2     1      0     0         0        ",
 		"GPUS OF A WORKER  DECLARED  DERIVED  REPORTED  RAY  NOTE\ngpu               -         1        1         -    -\n",
 		"Demand\n  4 × {GPU 1}\n", "Unmet\n  3 × {GPU 1}: capped", "  warning  demand-truncated\n           RayCluster ml/llm\n           more may wait\n           ask for fewer shapes\n",
 		"scale-up  gpu    1 → 2     group gpu: replicas 1 → 2\n",
@@ -339,7 +339,6 @@ func TestCommandsPrintWhatTheServerAnswers(t *testing.T) {
 		{"give-back ml/llm --end", "ml/llm: the reservation is ended"},
 		{"freeze ml/llm", "ml/llm is frozen"},
 		{"unfreeze ml/llm", "ml/llm is not frozen"},
-		{"shadow ml/llm", "Nothing is compared"},
 		{"plan ml/llm --what-if - -o table", "group gpu: 5 pods instead of 2 launch +3 × gpu"},
 		{"costs --by cause", "idle minimum"},
 	} {

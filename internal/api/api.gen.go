@@ -94,9 +94,6 @@ type ServerInterface interface {
 	// ListClusterRequests List the requests of a RayCluster
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/requests)
 	ListClusterRequests(c *gin.Context, namespace Namespace, name Name)
-	// GetShadow Compare Heliostat with the other autoscaler
-	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/shadow)
-	GetShadow(c *gin.Context, namespace Namespace, name Name)
 	// GetSnapshot Export the input of the last decision
 	// (GET /v1/namespaces/{namespace}/rayclusters/{name}/snapshot)
 	GetSnapshot(c *gin.Context, namespace Namespace, name Name)
@@ -1004,40 +1001,6 @@ func (siw *ServerInterfaceWrapper) ListClusterRequests(c *gin.Context) {
 	siw.Handler.ListClusterRequests(c, namespace, name)
 }
 
-// GetShadow operation middleware
-func (siw *ServerInterfaceWrapper) GetShadow(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "namespace" -------------
-	var namespace Namespace
-
-	err = runtime.BindStyledParameterWithOptions("simple", "namespace", c.Param("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter namespace: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	// ------------- Path parameter "name" -------------
-	var name Name
-
-	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.GetShadow(c, namespace, name)
-}
-
 // GetSnapshot operation middleware
 func (siw *ServerInterfaceWrapper) GetSnapshot(c *gin.Context) {
 
@@ -1159,7 +1122,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/give_back", wrapper.GiveBack)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/explain", wrapper.Explain)
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/plan", wrapper.PlanCluster)
-	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/shadow", wrapper.GetShadow)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history", wrapper.ListHistory)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/history/:id", wrapper.GetHistory)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/events", wrapper.FollowCluster)

@@ -56,18 +56,6 @@ func (s *server) GetSnapshot(c *gin.Context, namespace apiv1.Namespace, name api
 	s.answer(c, view.Snapshot, err)
 }
 
-// GetShadow serves GET …/rayclusters/{name}/shadow.
-func (s *server) GetShadow(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	s.show(c, namespace, name, func(view View) any {
-		comparison := apiv1.ShadowComparison{}
-		if s.Shadow != nil {
-			comparison = s.Shadow.Comparison(view.Cluster)
-		}
-		comparison.Groups, comparison.Differences = apiv1.List(comparison.Groups), apiv1.List(comparison.Differences)
-		return comparison
-	})
-}
-
 // show answers with what the view of a RayCluster shows.
 func (s *server) show(c *gin.Context, namespace, name string, body func(View) any) {
 	view, err := s.view(namespace, name)

@@ -57,8 +57,6 @@ type Config struct {
 	Nodepools NodepoolReader
 	// Hub sends events; without it, streams fail as unavailable. The server sets its fleet and closes it at shutdown.
 	Hub *Hub
-	// Shadow compares plans with what others write; without it, comparisons are empty.
-	Shadow Comparer
 
 	// Metrics and Page serve /metrics and /; nil means 404.
 	Metrics, Page http.Handler
@@ -172,10 +170,4 @@ type CostLedger interface {
 	Idle(key nodepool.ClusterKey, now time.Time) ledger.Streak
 	// Since returns since when costs count; now if none do.
 	Since(now time.Time) time.Time
-}
-
-// Comparer compares Heliostat's plans with what another autoscaler writes.
-type Comparer interface {
-	// Comparison returns the comparison of a cluster; it has no groups if there is none.
-	Comparison(key nodepool.ClusterKey) apiv1.ShadowComparison
 }

@@ -70,7 +70,6 @@ var operations = map[string]operation{
 		"group": {most: 253}, "pod": {most: 253}, "gang": {most: 253}, "bundle": {most: 4096}, "request": {most: 253},
 	}},
 	"POST " + ofCluster + "/plan":       {ID: "planCluster", Right: get},
-	"GET " + ofCluster + "/shadow":      {ID: "getShadow", Right: get},
 	"GET " + ofCluster + "/history":     {ID: "listHistory", Right: get},
 	"GET " + ofCluster + "/history/:id": {ID: "getHistory", Right: get},
 	"GET " + ofCluster + "/events":      {ID: "followCluster", Right: get},

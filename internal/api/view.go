@@ -78,6 +78,7 @@ func (v View) Status(now time.Time) apiv1.Cluster {
 		DataAgeSeconds: age(v.ReadAt(), now),
 		Error:          v.fault(),
 		Groups:         v.groups(),
+		ScaledBy:       v.Kube.ScaledBy,
 		Departures:     v.departures(),
 		Arrivals:       v.arrivals(),
 		Demand: apiv1.Demand{
@@ -109,6 +110,9 @@ func (v View) groups() []apiv1.Group {
 		group := apiv1.Group{
 			Name: planned.Name, Current: planned.Current, Desired: planned.Desired, Min: planned.Min, Max: planned.Max,
 			Resources: planned.Resources, Reasons: v.reasons(planned.Reasons), Closed: v.closed(planned.Name),
+		}
+		if written, known := v.Kube.Group(planned.Name); known {
+			group.Asked = written.Goal() * written.NumOfHosts
 		}
 		n := v.NumGPUs[planned.Name]
 		group.NumGpus = apiv1.NumGPUs{Declared: n.Declared, Derived: n.Derived, Reported: n.Reported, Ray: n.Ray,

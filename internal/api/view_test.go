@@ -318,13 +318,12 @@ func TestNodepoolsAreThoseOfTheReader(t *testing.T) {
 func TestTheViewsMatchTheSpec(t *testing.T) {
 	s := loadSpec(t)
 	w := plannedFixture(t, func(c *Config) {
-		c.History, c.Nodepools, c.Shadow = fakeHistory{}, fakeNodes{}, fakeShadow{}
+		c.History, c.Nodepools = fakeHistory{}, fakeNodes{}
 	})
 	for path, schema := range map[string]string{
 		llmPath + "/explain?group=gpu": "Explanation",
 		llmPath + "/explain?group=x":   "Problem",
 		llmPath + "/history":           "HistoryList",
-		llmPath + "/shadow":            "ShadowComparison",
 		"/v1/nodepools":                "Nodepools",
 	} {
 		s.mustMatch(schema, w.call(http.MethodGet, path, "").Body.Bytes())

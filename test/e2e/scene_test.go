@@ -287,21 +287,21 @@ func (s *scene) rest(method, suffix, body string) []byte {
 
 // status is the response of GET …/rayclusters/{name}.
 type status struct {
-	Mode, ModeReason string
-	Frozen           bool
-	LastCycle        time.Time
-	Groups           []groupStatus
-	Unmet            []struct{ Reason struct{ Code string } }
-	Findings         []struct{ Code, Field string }
+	Mode, ModeReason, ScaledBy string
+	Frozen                     bool
+	LastCycle                  time.Time
+	Groups                     []groupStatus
+	Unmet                      []struct{ Reason struct{ Code string } }
+	Findings                   []struct{ Code, Field string }
 }
 
 // groupStatus is the part of a status about one worker group.
 type groupStatus struct {
-	Name             string
-	Current, Desired int
-	Closed           string
-	Reasons          []struct{ Code, Message string }
-	NumGPUs          struct {
+	Name                    string
+	Current, Desired, Asked int
+	Closed                  string
+	Reasons                 []struct{ Code, Message string }
+	NumGPUs                 struct {
 		Declared, Derived, Reported, Ray *float64
 		Sources                          struct{ Reported string }
 		Mismatch                         bool
@@ -326,8 +326,8 @@ func (s status) unmet(code string) bool {
 	return false
 }
 
-// told waits until the status in Heliostat's REST API satisfies want.
-func (s *scene) told(what string, want func(status) bool) {
+// told waits until the status in Heliostat's REST API satisfies want, and returns it.
+func (s *scene) told(what string, want func(status) bool) status {
 	s.Helper()
 	ctx, cancel := s.patient()
 	defer cancel()
@@ -335,7 +335,7 @@ func (s *scene) told(what string, want func(status) bool) {
 		var got status
 		s.must(json.Unmarshal(s.rest(http.MethodGet, "", ""), &got))
 		if want(got) {
-			return
+			return got
 		}
 		if ctx.Err() != nil {
 			s.Fatalf("waiting until REST tells %s; last told: %+v", what, got)

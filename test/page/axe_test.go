@@ -59,7 +59,7 @@ func (b *tab) accessible() {
 func TestEveryStateOfThePageIsForEverybody(t *testing.T) {
 	everything := func(c *api.Config) {
 		withNodes(c)
-		c.History, c.Owned, c.Shadow = past{}, owned{}, theirs{}
+		c.History, c.Owned = past{}, owned{}
 	}
 	troubled := busy(time.Now())
 	troubled.Err, troubled.Kube.Freeze, troubled.Paused = "reading Ray's state: deadline exceeded", true, "Ray's account is 12 s old"

@@ -295,38 +295,6 @@ func (owned) List(key nodepool.ClusterKey) ([]nodepool.OwnedRequest, error) {
 	return []nodepool.OwnedRequest{request}, nil
 }
 
-// theirs is another autoscaler that was slower once.
-type theirs struct{}
-
-// Comparison returns the comparison with that autoscaler.
-func (theirs) Comparison(nodepool.ClusterKey) apiv1.ShadowComparison {
-	at, until, agreement, agreed := time.Now().Add(-time.Minute), time.Now().Add(-50*time.Second), 0.97, 4
-	reason := planner.Reason{Code: "launch", Message: "launching 2 pods for 2 × {GPU 1}"}
-	return apiv1.ShadowComparison{
-		Writer:          "python-requests",
-		Since:           &at,
-		ComparedSeconds: 3600,
-		Agreement:       &agreement,
-		Groups: []apiv1.ShadowGroup{
-			{Name: "a100", Ours: 4, Theirs: 4, Reason: reason},
-			{Name: "cpu", Ours: 1, Theirs: 2, Reason: reason},
-		},
-		Differences: []apiv1.ShadowDifference{
-			{
-				At:     at,
-				Until:  &until,
-				Group:  "a100",
-				Ours:   4,
-				Theirs: 2,
-				Agreed: &agreed,
-				Writer: "python-requests",
-				Reason: reason,
-			},
-			{At: at, Group: "cpu", Ours: 1, Theirs: 2, Writer: "python-requests", Reason: reason},
-		},
-	}
-}
-
 // quiet returns one of many idle clusters.
 func quiet(number int) api.View {
 	return api.View{

@@ -205,14 +205,6 @@ func TestRequestsAreShownWithTheirOwnersAndWhatBecameOfThem(t *testing.T) {
 	b.unharmed()
 }
 
-func TestWhatAnotherAutoscalerDoesIsComparedOnThePage(t *testing.T) {
-	b := open(t, phone, newServer(t, newBusyFleet(), func(c *api.Config) { c.Shadow = theirs{} }, nil).URL+"/#ml/llm")
-	for _, text := range []string{"Comparison with another autoscaler", "97.0 %", "after 10 s, both at 4", "python-requests"} {
-		b.shows(text)
-	}
-	b.unharmed()
-}
-
 func TestWhatIsIdleIsShownWithItsCostAndACommand(t *testing.T) {
 	const line = "4 of 16 GPUs are idle; idle GPUs have cost 36."
 	for _, s := range []screen{desktop, phone} {

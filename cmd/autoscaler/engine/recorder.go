@@ -8,23 +8,16 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// Recorder records decisions for callers of the REST API: the history, the comparison with another writer in shadow
-// mode, and events for callers that watch a cluster.
+// Recorder records decisions for callers of the REST API: the history, and events for callers that watch a cluster.
 type Recorder struct {
-	past   *History
-	shadow *Shadow
-	Hub    *api.Hub
-	log    *slog.Logger
+	past *History
+	Hub  *api.Hub
+	log  *slog.Logger
 }
 
 // newRecorder returns a Recorder without decisions.
 func newRecorder(log *slog.Logger) *Recorder {
-	return &Recorder{
-		past:   newHistory(0, 0),
-		shadow: newShadow(),
-		Hub:    api.NewHub(),
-		log:    log,
-	}
+	return &Recorder{past: newHistory(0, 0), Hub: api.NewHub(), log: log}
 }
 
 // Publish records a decision that was carried out.
@@ -32,21 +25,18 @@ func (r *Recorder) Publish(d *addon.Decision) {
 	if err := r.past.Observe(d); err != nil {
 		r.log.Error("cannot record a decision in the history", "cluster", d.Cluster.String(), "err", err)
 	}
-	r.shadow.Observe(d)
 	r.Hub.Changed(d.Cluster)
 }
 
 // Forget drops a cluster that no longer exists.
 func (r *Recorder) Forget(key nodepool.ClusterKey) {
 	r.past.Forget(key)
-	r.shadow.Forget(key)
 	r.Hub.Changed(key)
 }
 
 // Release drops a cluster that another replica decides about.
 func (r *Recorder) Release(key nodepool.ClusterKey) {
 	r.past.Forget(key)
-	r.shadow.Forget(key)
 	r.Hub.Moved(key)
 }
 

@@ -192,7 +192,7 @@ func (o *options) listen(
 		Log:        o.log,
 		Leadership: newLeadership(manager, loop),
 	}
-	served.History, served.Hub, served.Shadow = o.recorder.past, o.recorder.Hub, o.recorder.shadow
+	served.History, served.Hub = o.recorder.past, o.recorder.Hub
 	served.Costs, served.Currency = o.costs.Ledger, o.prices.Unit()
 	if member := manager.Shards(); member != nil {
 		served.Division = member

@@ -162,6 +162,9 @@ type Cluster struct {
 	// Requested The request over this API.
 	Requested []ResourceRequest `json:"requested"`
 
+	// ScaledBy The field manager that last wrote the worker groups; empty if unknown.
+	ScaledBy string `json:"scaledBy"`
+
 	// Shard The shard of Heliostat that decides about the RayCluster. Absent if one process decides about all.
 	Shard string `json:"shard,omitempty"`
 
@@ -400,13 +403,16 @@ type GiveBackAsk = giveback.Ask
 
 // Group One worker group. Counts are pods; a multi-host replica counts each of its hosts.
 type Group struct {
+	// Asked The size by `replicas`: in shadow, what another writer wants.
+	Asked int `json:"asked"`
+
 	// Closed Why the group cannot launch pods now; empty if it can.
 	Closed string `json:"closed"`
 
 	// Current The current size, starting pods included.
 	Current int `json:"current"`
 
-	// Desired The desired size.
+	// Desired The size that Heliostat wants.
 	Desired int `json:"desired"`
 
 	// Idle Ready pods that Ray reports as idle.
@@ -679,54 +685,6 @@ type ResourceRequest = raydemand.Request
 type ServingGroup struct {
 	Name string `json:"name"`
 	Pods int32  `json:"pods"`
-}
-
-// ShadowComparison What Heliostat wants for a RayCluster that another autoscaler scales, next to what that one wants.
-type ShadowComparison struct {
-	// Agreement The fraction of that time in which all groups were equal.
-	Agreement *float64 `json:"agreement,omitempty"`
-
-	// ComparedSeconds How long both sides were known.
-	ComparedSeconds float64            `json:"comparedSeconds"`
-	Differences     []ShadowDifference `json:"differences"`
-	Groups          []ShadowGroup      `json:"groups"`
-
-	// Since The start of the comparison.
-	Since *time.Time `json:"since,omitempty"`
-
-	// Writer The field manager that last wrote the worker groups; empty if unknown.
-	Writer string `json:"writer"`
-}
-
-// ShadowDifference A period in which the two sides wanted different numbers of pods of a worker group.
-type ShadowDifference struct {
-	// Agreed What both wanted then; absent while the difference lasts and if the group is gone.
-	Agreed *int      `json:"agreed,omitempty"`
-	At     time.Time `json:"at"`
-	Group  string    `json:"group"`
-
-	// Ours The last number that Heliostat wanted before both agreed.
-	Ours int `json:"ours"`
-
-	// Reason A stable code with a sentence.
-	Reason Reason `json:"reason"`
-	Theirs int    `json:"theirs"`
-
-	// Until Absent while the difference lasts.
-	Until *time.Time `json:"until,omitempty"`
-
-	// Writer The field manager that last wrote the worker groups.
-	Writer string `json:"writer"`
-}
-
-// ShadowGroup How many pods of a worker group each side wants now, and Heliostat's reason.
-type ShadowGroup struct {
-	Name string `json:"name"`
-	Ours int    `json:"ours"`
-
-	// Reason A stable code with a sentence.
-	Reason Reason `json:"reason"`
-	Theirs int    `json:"theirs"`
 }
 
 // SliceRequirement What each requested GPU, or fraction of a GPU, must offer. At least one field is required.

@@ -278,8 +278,3 @@ func (c *Client) Costs(ctx context.Context, by CostsBy, namespace string) (Costs
 	target.RawQuery = queryOf(map[string]string{"by": string(by), "namespace": namespace}).Encode()
 	return answerTo[Costs](ctx, c, http.MethodGet, target, nil)
 }
-
-// Shadow compares Heliostat's plans for a cluster with what another autoscaler wants.
-func (c *Client) Shadow(ctx context.Context, key nodepool.ClusterKey) (ShadowComparison, error) {
-	return answerTo[ShadowComparison](ctx, c, http.MethodGet, c.path(key, "shadow"), nil)
-}

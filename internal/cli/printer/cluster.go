@@ -109,6 +109,9 @@ func writeClusterHead(p *Page, c apiv1.Cluster) {
 	if c.Shard != "" {
 		p.Line("  ", "decided by shard "+c.Shard)
 	}
+	if c.OptIn != nil && c.ScaledBy != "" {
+		p.Line("  ", "ASKED is what "+c.ScaledBy+" wants, the last writer of the worker groups")
+	}
 	frozen := ""
 	if c.Frozen {
 		frozen = "Heliostat writes nothing until it is unfrozen"
@@ -137,13 +140,13 @@ func writeClusterGroups(p *Page, groups []apiv1.Group) {
 		p.Line("", "No worker groups.")
 		return
 	}
-	t := newTable("GROUP", "HAS", "WANTS", "MIN", "MAX", "READY", "IDLE", "STARTING", "LEAVING", "WHY")
+	t := newTable("GROUP", "HAS", "WANTS", "ASKED", "MIN", "MAX", "READY", "IDLE", "STARTING", "LEAVING", "WHY")
 	for _, g := range groups {
 		why := reasonsOf(g)
 		if g.Closed != "" {
 			why = "closed: " + g.Closed
 		}
-		t.Add(g.Name, g.Current, g.Desired, g.Min, most(g.Max), g.Ready, g.Idle, g.Starting, g.Leaving, why)
+		t.Add(g.Name, g.Current, g.Desired, g.Asked, g.Min, most(g.Max), g.Ready, g.Idle, g.Starting, g.Leaving, why)
 	}
 	t.Write(p)
 }

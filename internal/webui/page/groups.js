@@ -53,6 +53,7 @@ function numGPUsView(n) {
 function groupView(group) {
   const sizes = [`${group.current} now`];
   if (group.desired !== group.current) sizes.push(`→ ${group.desired}`);
+  if (group.asked !== group.desired) sizes.push(`· ${group.asked} asked`);
   sizes.push(`· ${group.ready} ready` + (group.idle ? `, ${group.idle} idle` : ''));
   if (group.starting) sizes.push(`· ${group.starting} starting`);
   if (group.leaving) sizes.push(`· ${group.leaving} leaving`);

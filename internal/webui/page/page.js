@@ -25,11 +25,11 @@ function signIn(wrong) {
 
 async function readCluster(pick) {
   const path = clusterPath(pick.namespace, pick.name);
-  const [cluster, history, requests, shadow, costs] = await Promise.all([read(path), readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}), readOr(path + '/shadow', null),
+  const [cluster, history, requests, costs] = await Promise.all([read(path), readOr(path + '/history', {items: []}), readOr(path + '/requests', {items: []}),
     readOr(costsPath + '?by=cause&namespace=' + encodeURIComponent(pick.namespace), noCosts)]);
   if (cluster.shard) setShard(pick, cluster.shard);
   return [topView(cluster), unmetView(cluster), idleOf(costs, pick), groupsView(cluster), departuresView(cluster), arrivalsView(cluster), policyView(cluster),
-    requestsView(requests), demandView(cluster), shadowView(shadow), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
+    requestsView(requests), demandView(cluster), findingsView(cluster), decisionsView(cluster, history)].filter(part => part !== null);
 }
 
 // readChosen reads the cluster or page in the address. If the server refuses, it shows the reason instead.

@@ -35,19 +35,3 @@ function requestsView(requests) {
       element('span', {}, r.reason.message,
         r.expiresAt ? element('span', {class: 'quiet'}, ' lease until ', clock(r.expiresAt)) : null)])));
 }
-
-// shadowView compares Heliostat with another autoscaler; null if there is no comparison.
-function shadowView(shadow) {
-  if (!shadow || !shadow.groups.length) return null;
-  const groups = shadow.groups.map(g => [g.name, String(g.ours), String(g.theirs),
-    g.ours === g.theirs ? tag('same', 'good') : tag('differs', 'warning'), element('span', {}, tag(g.reason.code), g.reason.message)]);
-  const differences = shadow.differences.slice(0, shownDecisions).map(d => [clock(d.at), d.group, String(d.ours), String(d.theirs),
-    element('span', {}, d.until ? `after ${duration((new Date(d.until) - new Date(d.at)) / 1000)}${d.agreed === undefined ? '' : `, both at ${d.agreed}`}` : 'still differs', element('span', {class: 'quiet', text: ' ' + d.reason.message})) ]);
-  return section('Comparison with another autoscaler', null,
-    element('dl', {class: 'facts-list'},
-      fact('Other writer', shadow.writer || 'unknown'),
-      fact('Same', shadow.agreement === undefined ? '–' : `${(100 * shadow.agreement).toFixed(1)} %`, `of ${duration(shadow.comparedSeconds)}`)),
-    table('Desired pods, ours and theirs', [{title: 'Group'}, {title: 'Ours', class: 'number'}, {title: 'Theirs', class: 'number'}, {title: 'Agreement'}, {title: 'Our reason'}], groups),
-    differences.length ? table('Differences, newest first', [{title: 'Time', class: 'time'}, {title: 'Group'}, {title: 'Ours', class: 'number'},
-      {title: 'Theirs', class: 'number'}, {title: 'How it ended'}], differences) : nothing('No difference yet.'));
-}
