@@ -28,9 +28,9 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 		devices = &dra.Objects{}
 	}
 	input := Input{Reader: reader}
-	pods, unreadable := podsIn(objects)
+	pods, ranges, unreadable := companionsOf(objects)
 	for i, fields := range objects {
-		object, err := describe(fields, pods, reader)
+		object, err := describe(fields, pods, ranges, reader)
 		if err != nil {
 			return input, err
 		}
@@ -39,14 +39,6 @@ func Read(objects []map[string]any, reader sharing.Reader, devices *dra.Objects)
 			var ceilings []landing.Ceiling
 			ceilings, object.Unreadable = ceilingsIn(fields)
 			input.Ceilings = append(input.Ceilings, ceilings...)
-		}
-		if object.Read() {
-			switch object.Kind {
-			case "LimitRange":
-				object.Unreadable = append(object.Unreadable, decode.TypedLimits(fields, &corev1.LimitRange{})...)
-			case "ResourceQuota":
-				object.Unreadable = append(object.Unreadable, decode.TypedLimits(fields, &corev1.ResourceQuota{})...)
-			}
 		}
 		if decode.HasDevices(object.APIVersion()) {
 			object.Unreadable = append(object.Unreadable, readDevices(&object, devices)...)
@@ -119,7 +111,8 @@ func ceilingsIn(fields map[string]any) (ceilings []landing.Ceiling, unreadable [
 }
 
 func describe(
-	fields map[string]any, pods map[nodepool.ClusterKey][]*decode.Pod, reader sharing.Reader,
+	fields map[string]any, pods map[nodepool.ClusterKey][]*decode.Pod, ranges map[string][]*corev1.LimitRange,
+	reader sharing.Reader,
 ) (Object, error) {
 	at := unstructured.Unstructured{Object: fields}
 	object := Object{Kind: at.GetKind(), Namespace: at.GetNamespace(), Name: at.GetName(), Fields: fields}
@@ -151,8 +144,16 @@ func describe(
 		if object.Kind == "RayCluster" {
 			own = pods[nodepool.ClusterKey{Namespace: object.Namespace, Name: object.Name}]
 		}
-		cluster := decode.Cluster(reader, rayCluster, own)
-		head := decode.HeadGroup(reader, rayCluster)
+		d, head := decode.Decode(reader, rayCluster), decode.HeadGroup(reader, rayCluster)
+		if ranges := ranges[object.Namespace]; len(ranges) > 0 {
+			decode.UnderLimitRanges(rayCluster, &d, &head, ranges)
+		}
+		cluster := decode.Join(d, own)
+		for i, f := range cluster.Findings {
+			if f.Code == decode.PodsRefused && strings.HasPrefix(f.Why, "LimitRange ") {
+				cluster.Findings[i].Code = limitRangeRefuses
+			}
+		}
 		object.Cluster, object.Head, object.Spec = &cluster, &head, path
 	}
 	if object.Read() {
@@ -202,22 +203,37 @@ func named(object Object) error {
 	return nil
 }
 
-// podsIn reads the pods among the objects. It also returns, by the number of an object, what cannot be read in it.
-func podsIn(objects []map[string]any) (pods map[nodepool.ClusterKey][]*decode.Pod, unreadable map[int][]string) {
-	pods, unreadable = map[nodepool.ClusterKey][]*decode.Pod{}, map[int][]string{}
+// limitRangeRefuses is what plans call pods-refused, if it is a LimitRange that refuses them.
+const limitRangeRefuses = "limit-range-refuses"
+
+// companionsOf reads the pods of RayClusters and the LimitRanges of namespaces. It also returns, by the number of an
+// object, what cannot be read in it, or in a ResourceQuota.
+func companionsOf(objects []map[string]any) (
+	pods map[nodepool.ClusterKey][]*decode.Pod, ranges map[string][]*corev1.LimitRange, unreadable map[int][]string,
+) {
+	pods, ranges = map[nodepool.ClusterKey][]*decode.Pod{}, map[string][]*corev1.LimitRange{}
+	unreadable = map[int][]string{}
 	for i, fields := range objects {
-		if fields["kind"] != "Pod" {
-			continue
-		}
-		pod, err := decode.ReadPod(fields)
-		if err != nil {
-			unreadable[i] = []string{err.Error()}
-		} else if pod.Labels["ray.io/cluster"] != "" {
-			kept := decode.PodOf(pod)
-			pods[kept.RayCluster] = append(pods[kept.RayCluster], kept)
+		switch kind := fields["kind"]; {
+		case kind == "Pod":
+			pod, err := decode.ReadPod(fields)
+			if err != nil {
+				unreadable[i] = []string{err.Error()}
+			} else if pod.Labels["ray.io/cluster"] != "" {
+				kept := decode.PodOf(pod)
+				pods[kept.RayCluster] = append(pods[kept.RayCluster], kept)
+			}
+		case fields["apiVersion"] != nil && fields["apiVersion"] != "v1":
+		case kind == "LimitRange":
+			in := &corev1.LimitRange{}
+			if unreadable[i] = decode.TypedLimits(fields, in); len(unreadable[i]) == 0 {
+				ranges[in.Namespace] = append(ranges[in.Namespace], in)
+			}
+		case kind == "ResourceQuota":
+			unreadable[i] = decode.TypedLimits(fields, &corev1.ResourceQuota{})
 		}
 	}
-	return pods, unreadable
+	return pods, ranges, unreadable
 }
 
 // Kind is a kind of objects that checks examine.

@@ -116,36 +116,6 @@ func TestLimitRangesRefuseContainers(t *testing.T) {
 	}
 }
 
-// The operator adds an init container with 200m of cpu and 256Mi of memory to each worker, and none to the head
-// (KubeRay 1.6.2, controllers/ray/common/pod.go).
-func TestALimitRangeThatRefusesTheInitContainerOfWorkersIsFound(t *testing.T) {
-	const manifest = `
-{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i, resources: {limits: {cpu: 2, memory: 4Gi}}}]}}}%s}}
----
-{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: ns}, spec: {limits: [{type: Container, min: {memory: %s}}]}}
-`
-	const workers = `, workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: h, image: i, resources: {limits: {cpu: 2, memory: 4Gi}}}]}}}]`
-	const off = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: o, namespace: ns}, spec: {template: {spec: {containers: [{name: o, image: quay.io/kuberay/operator, env: [{name: ENABLE_INIT_CONTAINER_INJECTION, value: "false"}]}]}}}}`
-	for _, c := range []struct {
-		workers, least string
-		found          int
-	}{{workers, "512Mi", 1}, {workers, "256Mi", 0}, {"", "512Mi", 0}, {workers + off, "512Mi", 0}} {
-		objects := parsed(t, fmt.Sprintf(manifest, strings.TrimSuffix(c.workers, off), c.least)+"---\n"+strings.TrimPrefix(c.workers, workers))
-		found := 0
-		for _, f := range examine(t, objects) {
-			if f.Code == "limit-range-refuses" {
-				found++
-				if want := "LimitRange l: unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, for memory in requests of its init container wait-gcs-ready, the LimitRange wants at least 512Mi"; f.Severity != "warning" || !strings.Contains(f.Why, want) || !strings.Contains(f.Fix, "kubectl edit limitrange l -n ns") {
-					t.Errorf("says %q, fix %q", f.Why, f.Fix)
-				}
-			}
-		}
-		if found != c.found {
-			t.Errorf("at least %s, workers %t: found %d times, want %d", c.least, c.workers != "", found, c.found)
-		}
-	}
-}
-
 func TestAQuotaCountsWhatALimitRangeMakesPodsRequest(t *testing.T) {
 	const manifest = `
 {apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: h, image: i}]}}}]}}

@@ -39,7 +39,7 @@ func (m *decodeCache) decode(object *unstructured.Unstructured) decode.Decoded {
 	d := decode.Decode(m.reader, object)
 	if m.limits != nil {
 		if ranges := m.limits(key.Namespace); len(ranges) > 0 {
-			decode.UnderLimitRanges(object, &d, ranges)
+			decode.UnderLimitRanges(object, &d, nil, ranges)
 		}
 	}
 	judge(object.Object, &d)

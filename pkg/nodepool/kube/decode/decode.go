@@ -90,7 +90,7 @@ func DecodeManifest(
 		return in.Namespace != "" && in.Namespace != rayCluster.GetNamespace()
 	})
 	if len(ranges) > 0 {
-		UnderLimitRanges(rayCluster, &d, ranges)
+		UnderLimitRanges(rayCluster, &d, nil, ranges)
 	}
 	return Join(d, nil), HeadGroup(reader, rayCluster), nil
 }

@@ -98,15 +98,12 @@ func HeadGroup(reader sharing.Reader, rayCluster *unstructured.Unstructured) nod
 	spec := root.Object("spec")
 	addInto(head.Pod.Requests, collectorRequests(spec))
 	if spec.Flag("enableInTreeAutoscaling") {
-		resources := Sidecar()
-		if options := spec.Object("autoscalerOptions"); options.Has("resources") {
-			resources = resourcesOf(options)
-		}
-		addInto(head.Pod.Requests, requestsIn(resources))
-		limits := positive(resources.Limits)
+		sidecar := sidecarOf(spec)
+		addInto(head.Pod.Requests, requestsIn(sidecar.Resources))
+		limits := positive(sidecar.Resources.Limits)
 		addInto(limits, head.Pod.Limits)
 		head.Pod.Limits = limits
-		addUnstated(&head, pod, corev1.Container{Name: autoscalerContainer, Resources: resources})
+		addUnstated(&head, pod, sidecar)
 	}
 	return head
 }

@@ -16,24 +16,26 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// LimitFault is what a LimitRange refuses of a container or of a pod: an amount of Resource in Section, which is limits
-// or requests.
-type LimitFault struct {
-	Range                        *corev1.LimitRange
-	Section, Resource, Seen, Why string
+// limitFault is what a LimitRange refuses of a container or of a pod: an amount of a resource in a section, which is
+// limits or requests.
+type limitFault struct {
+	in                           *corev1.LimitRange
+	section, resource, seen, why string
 }
 
-// WaitForGCS returns what the init container wait-gcs-ready asks for, which the operator adds to each worker pod
-// (docs/reference/facts.md#init-container-of-workers).
-func WaitForGCS() corev1.ResourceRequirements { return limitedTo("200m", "256Mi") }
-
-// Sidecar returns what the autoscaler asks for that the operator adds to the head, unless autoscalerOptions has
-// resources (KubeRay 1.6.2, BuildAutoscalerContainer).
-func Sidecar() corev1.ResourceRequirements { return limitedTo("500m", "512Mi") }
+// sidecarOf returns the autoscaler that the operator adds to the head, with what it asks for unless autoscalerOptions
+// has resources (KubeRay 1.6.2, BuildAutoscalerContainer).
+func sidecarOf(spec Fields) corev1.Container {
+	asks := limitedTo("500m", "512Mi")
+	if options := spec.Object("autoscalerOptions"); options.Has("resources") {
+		asks = resourcesOf(options)
+	}
+	return corev1.Container{Name: autoscalerContainer, Resources: asks}
+}
 
 func limitedTo(cpu, memory string) corev1.ResourceRequirements {
 	list := corev1.ResourceList{
@@ -42,21 +44,8 @@ func limitedTo(cpu, memory string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Limits: list, Requests: maps.Clone(list)}
 }
 
-// WaitForGCSWords begins a sentence on what a LimitRange refuses of that init container.
-func WaitForGCSWords(fault LimitFault) string {
-	return fmt.Sprintf("for %s in %s of its init container wait-gcs-ready, the LimitRange wants ",
-		fault.Resource, fault.Section)
-}
-
-// UnlessInitOff begins it where it is unknown how the operator runs.
-const UnlessInitOff = "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "
-
-// FixWaitForGCS says how to make a LimitRange and that init container agree.
-const FixWaitForGCS = "let the LimitRange allow a container with 200m of cpu and 256Mi of memory, or turn the init " +
-	"container off for all RayClusters: ENABLE_INIT_CONTAINER_INJECTION=false in the operator's Deployment"
-
-// FixPodLimits says how to make a pod and a LimitRange agree.
-const FixPodLimits = "set limits and requests that add up to what the LimitRange allows"
+// unlessInitOff begins a sentence on that init container, because it is unknown how the operator runs.
+const unlessInitOff = "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "
 
 // containerLimits returns the items of a LimitRange for containers, with the defaults of the API server (Kubernetes
 // 1.36, SetDefaults_LimitRangeItem).
@@ -80,10 +69,10 @@ func containerLimits(limits *corev1.LimitRange) (items []corev1.LimitRangeItem) 
 	return items
 }
 
-// LimitFaults gives a container the defaults of all LimitRanges of its namespace, and then returns what they refuse of
+// limitFaults gives a container the defaults of all LimitRanges of its namespace, and then returns what they refuse of
 // it, like the API server (Kubernetes 1.36, plugin/pkg/admission/limitranger): amounts below min or above max, limits
 // above their ratio to the request, and requests above a limit that a LimitRange sets.
-func LimitFaults(ranges []*corev1.LimitRange, asks *corev1.ResourceRequirements) (faults []LimitFault) {
+func limitFaults(ranges []*corev1.LimitRange, asks *corev1.ResourceRequirements) (faults []limitFault) {
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	maps.Copy(requests, asks.Limits) // what has only a limit requests it
 	maps.Copy(requests, asks.Requests)
@@ -113,7 +102,7 @@ func LimitFaults(ranges []*corev1.LimitRange, asks *corev1.ResourceRequirements)
 }
 
 // podLimitFaults returns what LimitRanges refuse of the containers of a pod together. They have their defaults already.
-func podLimitFaults(ranges []*corev1.LimitRange, pod *corev1.Pod) (faults []LimitFault) {
+func podLimitFaults(ranges []*corev1.LimitRange, pod *corev1.Pod) (faults []limitFault) {
 	options := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
 	asks := &corev1.ResourceRequirements{
 		Requests: resourcehelper.PodRequests(pod, options), Limits: resourcehelper.PodLimits(pod, options),
@@ -126,8 +115,8 @@ func podLimitFaults(ranges []*corev1.LimitRange, pod *corev1.Pod) (faults []Limi
 		}
 	}
 	for i, fault := range faults {
-		faults[i].Why = "for " + fault.Resource + " in " + fault.Section + " of all containers together, it wants " +
-			fault.Why
+		faults[i].why = "for " + fault.resource + " in " + fault.section + " of all containers together, it wants " +
+			fault.why
 	}
 	return faults
 }
@@ -136,7 +125,7 @@ func podLimitFaults(ranges []*corev1.LimitRange, pod *corev1.Pod) (faults []Limi
 func itemFaults(
 	in *corev1.LimitRange, item corev1.LimitRangeItem, asks *corev1.ResourceRequirements,
 	limitedBy map[corev1.ResourceName]*corev1.LimitRange,
-) (faults []LimitFault) {
+) (faults []limitFault) {
 	names := corev1.ResourceList{}
 	for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.MaxLimitRequestRatio} {
 		maps.Copy(names, list)
@@ -145,7 +134,7 @@ func itemFaults(
 		limit, limited := asks.Limits[name]
 		request, requested := asks.Requests[name]
 		refuse := func(section, seen, why string) {
-			faults = append(faults, LimitFault{in, section, string(name), seen, why})
+			faults = append(faults, limitFault{in, section, string(name), seen, why})
 		}
 		most, bounded := item.Max[name]
 		least, floored := item.Min[name]
@@ -173,55 +162,84 @@ func itemFaults(
 }
 
 // UnderLimitRanges applies the LimitRanges of the namespace to the groups of a RayCluster that has just been decoded:
-// their pods request the defaults, and a group whose pods one refuses is closed.
-func UnderLimitRanges(object *unstructured.Unstructured, d *Decoded, ranges []*corev1.LimitRange) {
-	groups := FieldsOf(object.Object, nil).Object("spec").Objects("workerGroupSpecs")
+// their pods request the defaults, and a group whose pods one refuses is closed. head is HeadGroup; nil leaves out the
+// head.
+func UnderLimitRanges(
+	object *unstructured.Unstructured, d *Decoded, head *nodepool.WorkerGroup, ranges []*corev1.LimitRange,
+) {
+	spec := FieldsOf(object.Object, nil).Object("spec")
+	groups := spec.Objects("workerGroupSpecs")
 	d.limitedSince = map[string]time.Time{}
 	for i := range d.Cluster.Groups {
 		g := &d.Cluster.Groups[i]
-		pod := *podOf(groups[g.Index].Object("template"))
-		found := func(fault LimitFault, severity raydemand.Severity, field, of, fix string) {
-			if at := ChangedAt(fault.Range); at.After(d.limitedSince[g.Name]) {
-				d.limitedSince[g.Name] = at
-			}
-			d.Findings = append(d.Findings, raydemand.Finding{Code: PodsRefused, Severity: severity,
-				Object: "RayCluster " + d.Cluster.Key.String(), Seen: fault.Seen,
-				Field: fmt.Sprintf("spec.workerGroupSpecs[%d].template%s", g.Index, field),
-				Why:   "LimitRange " + fault.Range.Name + " refuses every pod of the group: " + of + fault.Why,
-				Fix:   fix})
+		at := fmt.Sprintf("spec.workerGroupSpecs[%d].template", g.Index)
+		d.underLimits(g, at, podOf(groups[g.Index].Object("template")), nil, ranges)
+	}
+	if head != nil {
+		beside := []corev1.Container{}
+		if spec.Flag("enableInTreeAutoscaling") {
+			beside = append(beside, sidecarOf(spec))
 		}
-		check := func(list string, containers []corev1.Container) {
-			for k := range containers {
-				for _, fault := range LimitFaults(ranges, &containers[k].Resources) {
-					field := fmt.Sprintf(".spec.%s[%d].resources.%s.%s", list, k, fault.Section, fault.Resource)
-					g.Broken = true
-					found(fault, raydemand.Error, field, "", "set a limit and a request that the LimitRange allows")
-				}
-			}
-		}
-		check("containers", pod.Spec.Containers)
-		check("initContainers", pod.Spec.InitContainers)
-		waits := *waitForGCS.DeepCopy()
-		for _, fault := range LimitFaults(ranges, &waits.Resources) {
-			found(fault, raydemand.Warning, "", UnlessInitOff+WaitForGCSWords(fault), FixWaitForGCS)
-		}
-		alone, waiting := podLimitFaults(ranges, &pod), pod
-		waiting.Spec.InitContainers = append(slices.Clip(pod.Spec.InitContainers), waits)
-		for _, fault := range podLimitFaults(ranges, &waiting) {
-			if len(alone) == 0 {
-				found(fault, raydemand.Warning, ".spec.containers", UnlessInitOff, FixPodLimits)
-				continue
-			}
-			g.Broken = true
-			found(fault, raydemand.Error, ".spec.containers", "", FixPodLimits)
-		}
-		g.Unstated = Undefaulted(ranges, g.Unstated)
-		g.Pod.AtLeast(requestsOf(&pod), limitsOf(&pod))
+		pod := podOf(spec.Object("headGroupSpec").Object("template"))
+		d.underLimits(head, "spec.headGroupSpec.template", pod, beside, ranges)
 	}
 }
 
-// Undefaulted returns of what containers do not state (WorkerGroup.Unstated) that of which LimitRanges have no default.
-func Undefaulted(ranges []*corev1.LimitRange, unstated map[string][]string) map[string][]string {
+// underLimits applies LimitRanges to the pod of a group at a field. beside are the containers that the operator adds to
+// a head; nil is a worker.
+func (d *Decoded) underLimits(
+	g *nodepool.WorkerGroup, at string, pod *corev1.Pod, beside []corev1.Container, ranges []*corev1.LimitRange,
+) {
+	found := func(fault limitFault, severity raydemand.Severity, field, of, fix string) {
+		if changed := ChangedAt(fault.in); changed.After(d.limitedSince[g.Name]) {
+			d.limitedSince[g.Name] = changed
+		}
+		d.Findings = append(d.Findings, raydemand.Finding{Code: PodsRefused, Severity: severity,
+			Object: "RayCluster " + d.Cluster.Key.String(), Seen: fault.seen, Field: at + field, Fix: fix,
+			Why: "LimitRange " + fault.in.Name + " refuses every pod of the group: " + of + fault.why})
+	}
+	check := func(list string, containers []corev1.Container) {
+		for k := range containers {
+			for _, fault := range limitFaults(ranges, &containers[k].Resources) {
+				field := fmt.Sprintf(".spec.%s[%d].resources.%s.%s", list, k, fault.section, fault.resource)
+				g.Broken = true
+				found(fault, raydemand.Error, field, "", "set a limit and a request that the LimitRange allows")
+			}
+		}
+	}
+	check("containers", pod.Spec.Containers)
+	check("initContainers", pod.Spec.InitContainers)
+	for k := range beside {
+		limitFaults(ranges, &beside[k].Resources)
+	}
+	pod.Spec.Containers = append(pod.Spec.Containers, beside...)
+	alone, waiting := podLimitFaults(ranges, pod), *pod
+	if beside == nil {
+		waits := *waitForGCS.DeepCopy()
+		for _, fault := range limitFaults(ranges, &waits.Resources) {
+			found(fault, raydemand.Warning, "", fmt.Sprintf("%sfor %s in %s of its init container wait-gcs-ready, "+
+				"the LimitRange wants ", unlessInitOff, fault.resource, fault.section),
+				"let the LimitRange allow a container with 200m of cpu and 256Mi of memory, or turn the init "+
+					"container off for all RayClusters: ENABLE_INIT_CONTAINER_INJECTION=false in the operator's "+
+					"Deployment")
+		}
+		waiting.Spec.InitContainers = append(slices.Clip(pod.Spec.InitContainers), waits)
+	}
+	for _, fault := range podLimitFaults(ranges, &waiting) {
+		severity, of := raydemand.Error, ""
+		if len(alone) == 0 {
+			severity, of = raydemand.Warning, unlessInitOff
+		}
+		g.Broken = g.Broken || len(alone) > 0
+		found(fault, severity, ".spec.containers", of, "set limits and requests that add up to what the LimitRange "+
+			"allows")
+	}
+	g.Unstated = undefaulted(ranges, g.Unstated)
+	g.Pod.AtLeast(requestsOf(pod), limitsOf(pod))
+}
+
+// undefaulted returns of what containers do not state (WorkerGroup.Unstated) that of which LimitRanges have no default.
+func undefaulted(ranges []*corev1.LimitRange, unstated map[string][]string) map[string][]string {
 	left := maps.Clone(unstated)
 	for _, in := range ranges {
 		for _, item := range containerLimits(in) {
@@ -234,18 +252,6 @@ func Undefaulted(ranges []*corev1.LimitRange, unstated map[string][]string) map[
 		}
 	}
 	return left
-}
-
-// UnderDefaults gives a pod what LimitRanges give it by default, raises a shape to that, and returns what they refuse
-// of the pod as a whole.
-func UnderDefaults(ranges []*corev1.LimitRange, pod *corev1.Pod, shape *landing.PodShape) []LimitFault {
-	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for k := range list {
-			LimitFaults(ranges, &list[k].Resources)
-		}
-	}
-	shape.AtLeast(requestsOf(pod), limitsOf(pod))
-	return podLimitFaults(ranges, pod)
 }
 
 // TypedLimits is Typed for a LimitRange or a ResourceQuota. It also returns types of limits that do not exist, which

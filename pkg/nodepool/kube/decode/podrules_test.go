@@ -183,7 +183,7 @@ spec:
 		ranges = append(ranges, limits)
 	}
 	d := DecodeObject(object)
-	UnderLimitRanges(object, &d, ranges)
+	UnderLimitRanges(object, &d, nil, ranges)
 	return d
 }
 

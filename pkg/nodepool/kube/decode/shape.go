@@ -20,7 +20,7 @@ import (
 
 // waitForGCS is the init container that the operator adds to each worker
 // (docs/reference/facts.md#init-container-of-workers).
-var waitForGCS = corev1.Container{Name: "wait-gcs-ready", Resources: WaitForGCS()}
+var waitForGCS = corev1.Container{Name: "wait-gcs-ready", Resources: limitedTo("200m", "256Mi")}
 
 // podOf returns the pod of a template; an empty one if a value has another type than the field takes, which is a
 // finding for each such value.
