@@ -142,8 +142,7 @@ type Node struct {
 	Since time.Time `json:"since,omitzero"`
 	// Replica is equal for the hosts of one multi-host replica.
 	Replica string `json:"replica,omitempty"`
-	// KubeNode is the Kubernetes node of the pod; empty if it has none or it is unknown. Of workers that are idle for
-	// long enough, those leave first whose Kubernetes node can become empty.
+	// KubeNode is the Kubernetes node of the pod; empty if it has none or it is unknown. Compute does not use it.
 	KubeNode string `json:"kubeNode,omitempty"`
 	// Guard says who keeps node autoscalers from evicting the pod: heliostat, user, or nobody. Compute does not use it.
 	Guard string `json:"guard,omitempty"`

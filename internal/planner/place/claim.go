@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -62,12 +61,7 @@ type RestRequest struct {
 	// Admitted counts the planned bundles of each item; kinds are the items' indexes in Search.kinds.
 	Admitted []int64
 	kinds    []int
-	// Unevaluated: its evaluation did not finish, so it could have been served more.
-	Unevaluated bool
 }
-
-// Evaluated reports whether the plan found out how much of the request can be served.
-func (s *RestRequest) Evaluated() bool { return !s.Unevaluated }
 
 // all plans for everything, none for nothing.
 func (s *RestRequest) all() {
@@ -121,20 +115,11 @@ func (s *RestRequest) addTo(counts []int64) {
 	}
 }
 
-// key is equal for requests that ask for the same.
-func (s *RestRequest) key() string {
-	var key []byte
-	for _, it := range s.Items {
-		key = fmt.Appendf(key, "%d × %q;", it.Request.Count, it.Key)
-	}
-	return string(key)
-}
-
 func (s *RestRequest) satisfied() bool { return !s.SatisfiedSince.IsZero() }
 
 // REST requests add up: the plain request, which has no owner, and those of owners. They are planned as one claim with
 // equal shapes merged, so the cost of a plan does not depend on the number of owners. Owners matter only if a limit
-// prevents that claim: then it is admitted request by request, in the order of SortOwned (admitAll), and what is not
+// prevents that claim: then it is admitted request by request, in the order of SortOwned (admit), and what is not
 // admitted becomes a claim of its own that launches nothing.
 
 // maxAdmitted limits how often requests are admitted again beside what is launched for others.
@@ -153,30 +138,94 @@ func (p *Search) settleRest() ([]int64, Outcome) {
 		if !owned || p.Launches(p.RestClaim, &out) {
 			return whole, out
 		}
-		next, out := p.settleWith(p.newAdmitting(given))
+		p.admit(given)
+		p.refuse()
+		next, out := p.settle(given)
 		if slices.Equal(next, given) || again == 0 {
 			return next, out
 		}
 		given = next
-		p.askAll()
+		for i := range p.RestRequests {
+			p.RestRequests[i].all()
+		}
+		p.Claims = p.Claims[:p.RestClaim+1]
+		p.Claims[p.RestClaim].Items, p.Claims[p.RestClaim].keeps = p.restItems(), nil
 	}
 }
 
-// settleWith settles everything with the admitted part of the REST requests.
-func (p *Search) settleWith(a *admitting) ([]int64, Outcome) {
-	a.admitAll()
-	p.refuse()
-	return p.settle(a.given)
-}
+// Bounds on the number of trials that test whether requests can be served together. A trial places all of them once;
+// work counts looks of one item at one node class, as in a search. What no trial was left for is not planned for.
+const (
+	minAdmissions = 8
+	maxAdmissions = 2048
+	admissionWork = 8 * maxWork
+)
 
-// askAll plans for all REST requests again.
-func (p *Search) askAll() {
+// admit decides how much of each REST request is planned for, beside the given pods:
+//
+//	while all of the next requests can be served, they are
+//	of the first that cannot be served whole: nothing if it is all or nothing, else as many bundles of each kind as
+//	fit
+//	and so on with the requests after it, which may be smaller or ask for something else
+func (p *Search) admit(given []int64) {
+	claim := &p.Claims[p.RestClaim]
+	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
+	tries := min(max(admissionWork/work, minAdmissions), maxAdmissions)
+	// fits reports whether everything that is planned for now can be served, placed as a round does.
+	fits := func() bool {
+		if tries--; tries < 0 {
+			return false
+		}
+		claim.Items = p.restItems()
+		l, out := p.open(p.Base, given), Outcome{Stays: make([]Stay, len(p.Nodes))}
+		p.launchMinimum(l, given)
+		for _, c := range p.Claims[:p.RestClaim] {
+			p.placeClaim(l, c, given, &out)
+		}
+		return p.placeClaim(l, *claim, given, &out) == nil
+	}
+	// full are the kinds of bundles of which not even one more can be served: there is never more room later.
+	full := map[string]bool{}
+	for _, it := range p.kinds {
+		full[it.Key] = !p.Possible(it)
+	}
+	isFull := func(it *Item) bool { return full[it.Key] }
+	isOpen := func(it *Item) bool { return !full[it.Key] }
 	for i := range p.RestRequests {
-		p.RestRequests[i].all()
-		p.RestRequests[i].Unevaluated = false
+		p.RestRequests[i].None()
 	}
-	p.Claims = p.Claims[:p.RestClaim+1]
-	p.Claims[p.RestClaim].Items, p.Claims[p.RestClaim].keeps = p.restItems(), nil
+	for at := 0; at < len(p.RestRequests) && tries > 0; at++ {
+		s := &p.RestRequests[at]
+		if s.AllOrNothing && slices.ContainsFunc(s.Items, isFull) || !slices.ContainsFunc(s.Items, isOpen) {
+			continue
+		}
+		rest := p.RestRequests[at:]
+		plan := func(n int64) bool {
+			for i := range rest {
+				if rest[i].None(); int64(i) < n {
+					rest[i].all()
+				}
+			}
+			return fits()
+		}
+		whole := mostThat(int64(len(rest)), plan)
+		plan(whole)
+		if at += int(whole); at == len(p.RestRequests) || p.RestRequests[at].AllOrNothing {
+			continue
+		}
+		s = &p.RestRequests[at]
+		for i, it := range s.Items {
+			if full[it.Key] {
+				continue
+			}
+			s.Admitted[i] = mostThat(it.Request.Count, func(n int64) bool {
+				s.Admitted[i] = n
+				return fits()
+			})
+			full[it.Key] = tries > 0 && s.Admitted[i] < it.Request.Count
+		}
+	}
+	claim.Items = p.restItems()
 }
 
 // refuse makes claims of what is not admitted. It separates what no group could ever serve from what a limit prevents.
@@ -197,163 +246,4 @@ func (p *Search) refuse() {
 			p.Claims = append(p.Claims, Claim{Purpose: OverREST, Items: items, Refused: true})
 		}
 	}
-}
-
-// Bounds on the number of trials that test whether requests can be served together. A trial places all of them once;
-// work counts looks of one item at one node class, as in a search. When the bounds are reached, the rest is not
-// evaluated.
-const (
-	minAdmissions = 8
-	maxAdmissions = 2048
-	admissionWork = 8 * maxWork
-)
-
-// admitting finds how much of the REST requests can be served, in the order in which they are served.
-type admitting struct {
-	*Search
-	// given are the pods that are planned already, by group. They count as existing, as they will in the next plan.
-	given []int64
-	tries int
-	// full are the kinds of bundles of which not even one more can be served: there is never more room later than
-	// earlier. It records only completed trials.
-	full map[string]bool
-	// failed are all-or-nothing requests that cannot be served.
-	failed map[string]bool
-}
-
-func (p *Search) newAdmitting(given []int64) *admitting {
-	work := (p.itemCount() + 1) * (len(p.totals) + len(p.Groups) + 1)
-	a := &admitting{
-		Search: p,
-		given:  given,
-		tries:  min(max(admissionWork/work, minAdmissions), maxAdmissions),
-		full:   map[string]bool{},
-		failed: map[string]bool{},
-	}
-	for _, it := range p.kinds {
-		if !p.Possible(it) { // no trial can find room for it
-			a.full[it.Key] = true
-		}
-	}
-	return a
-}
-
-// admitAll decides how much of each request is planned for:
-//
-//	while all of the next requests can be served, they are
-//	of the first that cannot be served whole: nothing if it is all or nothing, else as many bundles of each kind as
-//	fit
-//	and so on with the requests after it, which may be smaller or ask for something else
-func (a *admitting) admitAll() {
-	a.none()
-	at := 0
-	for ; at < len(a.RestRequests) && a.tries > 0; at++ {
-		if a.hopeless(&a.RestRequests[at]) {
-			continue
-		}
-		at += a.whole(at)
-		if at < len(a.RestRequests) && !a.part(&a.RestRequests[at]) {
-			break // the evaluation did not finish
-		}
-	}
-	for ; at < len(a.RestRequests); at++ {
-		s := &a.RestRequests[at]
-		s.Unevaluated = !a.hopeless(s)
-	}
-	a.Claims[a.RestClaim].Items = a.restItems()
-}
-
-// none plans for nothing of any request.
-func (a *admitting) none() {
-	for i := range a.RestRequests {
-		a.RestRequests[i].None()
-		a.RestRequests[i].Unevaluated = false
-	}
-}
-
-// fits reports whether everything that is planned for now can be served, placed as a round does.
-func (a *admitting) fits() bool {
-	if a.tries == 0 {
-		return false
-	}
-	a.tries--
-	a.Claims[a.RestClaim].Items = a.restItems()
-	l, out := a.before()
-	return a.placeClaim(l, a.Claims[a.RestClaim], a.given, &out) == nil
-}
-
-// before places the demand that comes before the requests, as a round does.
-func (a *admitting) before() (*Ledger, Outcome) {
-	l := a.open(a.Base, a.given)
-	l.how = fullest
-	a.launchMinimum(l, a.given)
-	out := Outcome{Stays: make([]Stay, len(a.Nodes))}
-	for _, c := range a.Claims[:a.RestClaim] {
-		a.placeClaim(l, c, a.given, &out)
-	}
-	return l, out
-}
-
-// whole plans for as many whole requests as can be served, starting at one, and returns their number.
-func (a *admitting) whole(from int) int {
-	rest := a.RestRequests[from:]
-	plan := func(n int64) {
-		for i := range rest {
-			if rest[i].None(); int64(i) < n {
-				rest[i].all()
-			}
-		}
-	}
-	n := mostThat(int64(len(rest)), func(n int64) bool {
-		plan(n)
-		return a.fits()
-	})
-	plan(n)
-	return int(n)
-}
-
-// part plans for the part that can be served of a request that cannot be served whole. It returns false if the trials
-// ended first: then what is planned for can be served, and perhaps more of it.
-func (a *admitting) part(s *RestRequest) bool {
-	if a.tries == 0 {
-		return false
-	}
-	if s.AllOrNothing {
-		a.failed[s.key()] = true
-		if len(s.Items) == 1 && s.Items[0].Request.Count == 1 {
-			a.full[s.Items[0].Key] = true
-		}
-		return true
-	}
-	// One request uses at most half of the trials that are left, so that those after it are evaluated too.
-	rest := a.tries / 2
-	for i, it := range s.Items {
-		if a.full[it.Key] {
-			continue
-		}
-		least, most := int64(0), it.Request.Count
-		for least < most && a.tries > rest { // also few tries come close
-			s.Admitted[i] = least + (most-least+1)/2
-			if a.fits() {
-				least = s.Admitted[i]
-			} else {
-				most = s.Admitted[i] - 1
-			}
-		}
-		if s.Admitted[i] = least; least < most {
-			s.Unevaluated = true
-			return rest > 0
-		}
-		a.full[it.Key] = least < it.Request.Count
-	}
-	return true
-}
-
-// hopeless reports whether it is already known that nothing of a request can be served.
-func (a *admitting) hopeless(s *RestRequest) bool {
-	full := func(it *Item) bool { return a.full[it.Key] }
-	if s.AllOrNothing {
-		return slices.ContainsFunc(s.Items, full) || a.failed[s.key()]
-	}
-	return !slices.ContainsFunc(s.Items, func(it *Item) bool { return !full(it) })
 }

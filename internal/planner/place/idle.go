@@ -11,8 +11,7 @@ import (
 // the minimum, and its other hosts stop too: the operator deletes only whole replicas. Stopping idle nodes never makes
 // room for launches in the same plan, because Ray may refuse the drain.
 func (r *Fleet) stopIdle(stays []Stay, given []int64) {
-	leaves := func(n int) bool { return stays[n] == 0 && r.phaseOf(&r.Nodes[n]) == Overdue }
-	for _, u := range r.units(r.Overdue(), leaves) {
+	for _, u := range r.units(r.Overdue()) {
 		g := &r.Groups[u.group]
 		spare := g.leavingOf[u.key] > 0 || g.Remaining()+given[u.group]-r.podsOf(&u) >= g.MinPods
 		if !spare || !r.mayLeave(&u, stays) {
@@ -59,40 +58,4 @@ func (r *Fleet) mayLeave(u *unit, stays []Stay) bool {
 		}
 	}
 	return true
-}
-
-// stays is how crowded a machine is on which some pod has to stay.
-const stays = MaxCount
-
-// crowds counts the own pods on each Kubernetes node; stays if one of them does not leave. A node autoscaler can remove
-// an empty machine, and none with one pod left.
-func (r *Fleet) crowds(leaves func(n int) bool) map[string]int {
-	all := map[string]int{}
-	for i := range r.Nodes {
-		n := &r.Nodes[i]
-		if n.KubeNode == "" || n.Stop != "" {
-			continue
-		}
-		if all[n.KubeNode]++; !leaves(i) || all[n.KubeNode] > stays {
-			all[n.KubeNode] = stays
-		}
-	}
-	return all
-}
-
-// crowdOf counts the pods that must go until the machines of a unit are empty, and names the first machine; stays if
-// they cannot become empty.
-func (r *Fleet) crowdOf(u *unit, all map[string]int) (pods int, first string) {
-	seen := map[string]bool{}
-	for _, n := range u.nodes {
-		name := r.Nodes[n].KubeNode
-		if name == "" || all[name] >= stays {
-			return stays, ""
-		}
-		if !seen[name] {
-			seen[name] = true
-			pods += all[name]
-		}
-	}
-	return pods, r.Nodes[u.nodes[0]].KubeNode
 }

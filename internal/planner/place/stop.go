@@ -15,7 +15,7 @@ func (r *Fleet) stopOutdated(checkDisabled bool) {
 	if checkDisabled {
 		return
 	}
-	for _, u := range r.units(nil, nobody) {
+	for _, u := range r.units(nil) {
 		at := slices.IndexFunc(u.nodes, func(n int) bool { return r.outdated(&r.Nodes[n]) != "" })
 		if at < 0 || r.Groups[u.group].LimitsConflict() {
 			continue
@@ -53,9 +53,7 @@ func (r *Fleet) stop(i int, reason, message string) {
 // stopOverMaximum stops nodes until each group is at or below its own maximum, and then until all groups are within the
 // common bound.
 func (r *Fleet) stopOverMaximum() {
-	units := sync.OnceValue(func() []unit {
-		return r.units(nil, func(n int) bool { return r.Nodes[n].State == model.Idle })
-	})
+	units := sync.OnceValue(func() []unit { return r.units(nil) })
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		over := g.Live - g.Stopping - g.MaxPods
@@ -124,19 +122,11 @@ type unit struct {
 	joined, busy bool
 	idleSeconds  float64 // of the host that was busy last
 	used         float64 // mean share of the nodes' resources
-	// crowd is how many pods must go until its machines are empty, and machine the first of them: the pods of a machine
-	// go together, and those of small machines before large ones.
-	crowd   int
-	machine string
 }
 
-// nobody leaves for the sake of a machine.
-func nobody(int) bool { return false }
-
 // units returns the remaining units of the marked groups, or of all, in the order in which they are stopped: not joined
-// yet, idle on machines that can become empty, idle longest, least used (the order of Ray 2.60 but for the machines).
-// leaves reports whether a node may be stopped too, so that its machine can become empty.
-func (r *Fleet) units(marked []bool, leaves func(n int) bool) []unit {
+// yet, not busy, idle longest, least used (the order of Ray 2.60).
+func (r *Fleet) units(marked []bool) []unit {
 	type replica struct {
 		group int
 		name  string
@@ -163,12 +153,6 @@ func (r *Fleet) units(marked []bool, leaves func(n int) bool) []unit {
 		}
 		r.join(&units[at], i)
 	}
-	all := r.crowds(leaves)
-	for i := range units {
-		if u := &units[i]; u.joined && !u.busy && len(all) > 0 {
-			u.crowd, u.machine = r.crowdOf(u, all)
-		}
-	}
 	slices.SortFunc(units, leastDisruptiveFirst)
 	return units
 }
@@ -186,8 +170,6 @@ func leastDisruptiveFirst(a, b unit) int {
 	return cmp.Or(
 		CompareBool(a.joined, b.joined),
 		CompareBool(a.busy, b.busy),
-		cmp.Compare(a.crowd, b.crowd),
-		cmp.Compare(a.machine, b.machine),
 		cmp.Compare(b.idleSeconds, a.idleSeconds),
 		cmp.Compare(a.used, b.used),
 		cmp.Compare(a.group, b.group),

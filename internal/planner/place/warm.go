@@ -367,7 +367,7 @@ func (l *Ledger) withdraw(group int, pods int64) {
 func (p *Search) vacantUnits(l *Ledger, group int) []unit {
 	vacant, marked := p.vacantNodes(l), make([]bool, len(p.Groups))
 	marked[group] = true
-	units := slices.DeleteFunc(p.units(marked, nobody), func(u unit) bool {
+	units := slices.DeleteFunc(p.units(marked), func(u unit) bool {
 		return int64(len(u.nodes)) != p.Groups[group].Hosts ||
 			slices.ContainsFunc(u.nodes, func(n int) bool { return !vacant[n] })
 	})

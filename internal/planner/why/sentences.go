@@ -110,9 +110,7 @@ var (
 	heldElsewhere = sentence{model.Capped, "its other bundles are on %s, which has no room for the remaining %d: %s"}
 
 	// What becomes of a REST request.
-	satisfied   = sentence{"satisfied", "workers that have joined Ray have room for all of it"}
-	unevaluated = sentence{"too_many", "this plan did not evaluate it, because too many requests " +
-		"come before it, or too many shapes"}
+	satisfied    = sentence{"satisfied", "workers that have joined Ray have room for all of it"}
 	followLater  = sentence{model.CodeInFlight, "%s follow when earlier pods have joined"}
 	launchingFor = sentence{model.CodeLaunch, "launching pods for %s"}
 	requested    = sentence{model.CodeOnTheWay, "pods requested earlier have not joined Ray yet, for %s"}

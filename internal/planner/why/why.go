@@ -155,9 +155,6 @@ func (d *decision) explainClaim(c *place.Claim) {
 		case it.Deferred || !d.Possible(it):
 		case c.Purpose != place.OverREST:
 			d.why[it] = whole
-		case c.Refused && len(d.refused[it.Key]) > 0 &&
-			!slices.ContainsFunc(d.refused[it.Key], (*place.RestRequest).Evaluated):
-			d.why[it] = unevaluated.with()
 		}
 	}
 }
@@ -392,10 +389,6 @@ func (d *decision) requestState(a *place.Attribution) (raydemand.RequestState, m
 		return raydemand.RequestWaiting, launchingFor.with(on(a.Planned))
 	default:
 		return raydemand.RequestWaiting, requested.with(on(plan.Waiting))
-	}
-	impossible := func(it *place.Item) bool { return !d.Possible(it) }
-	if a.Unevaluated && !slices.ContainsFunc(d.Items(rest), impossible) {
-		return raydemand.RequestCapped, unevaluated.with()
 	}
 	if len(rest) == 0 {
 		rest = a.Requests
