@@ -65,8 +65,7 @@ func (w *Writes) Round(
 	}
 }
 
-// Failed reports whether err shows that a write failed, not that the object has changed, or that another process decides
-// about it.
+// Failed reports whether a write failed, and not because its object has changed or another process decides about it.
 func Failed(err error) bool {
 	return err != nil && !errors.Is(err, nodepool.ErrConflict) && !errors.Is(err, nodepool.ErrGone) &&
 		!errors.Is(err, nodepool.ErrReadOnly) && !errors.Is(err, nodepool.ErrNotLeading)

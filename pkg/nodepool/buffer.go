@@ -1,7 +1,5 @@
 package nodepool
 
-import "heliostat.dev/heliostat/pkg/nodepool/landing"
-
 // Buffers is what is known about the CapacityBuffers of a RayCluster, which ask a node autoscaler for warm nodes.
 type Buffers struct {
 	// Unread says why they are unknown for now; empty if they are known.
@@ -46,25 +44,4 @@ type BufferChange struct {
 	// Buffer is as it should be. Of one that is removed, Name and UID count.
 	Buffer Buffer
 	Remove bool
-}
-
-// RoomFor returns how many more pods of a group fit on nodes that exist, beyond pods that wait for a node; false while
-// the nodes are unknown.
-func (c *Cluster) RoomFor(group *WorkerGroup) (pods int64, known bool) {
-	if group.Kind == nil {
-		return 0, false
-	}
-	existing := make([]landing.Place, 0, len(c.Places))
-	for _, p := range c.Places {
-		if !p.New {
-			existing = append(existing, p)
-		}
-	}
-	room := landing.New([]landing.Pod{*group.Kind}, existing).Empty().Room(0)
-	for _, w := range c.Workers {
-		if w.Group == group.Name && w.Node == "" && !w.Terminating && !w.Failed {
-			room--
-		}
-	}
-	return max(room, 0), true
 }

@@ -1,3 +1,7 @@
+// Package capacity carries out what the capacity policy of a RayCluster says beside warm workers, which the planner
+// keeps: warm nodes, which a node autoscaler keeps ready for CapacityBuffers, and the end of a RayCluster without work,
+// which is suspended or deleted. What the policy says at a moment is in pkg/nodepool/capacity. Anything unknown
+// changes nothing. When an idle worker goes is the planner's decision (internal/planner/place/idle.go).
 package capacity
 
 import (
@@ -44,12 +48,14 @@ type feature struct {
 	writer  Writer
 	sidecar bool
 
-	nodes NodeKeeper
+	// nodes are the writes of buffers. managed: this process may have made some, so it removes them when the RayCluster
+	// is no longer managed.
+	nodes   addon.Writes
+	managed bool
 	// idleClock measures for how long the RayCluster has been without work.
 	idleClock IdleClock
-	// idleRest is the pause after the end of the RayCluster could not be written, and idleErr is why.
-	idleRest addon.Pause
-	idleErr  error
+	// end are the writes that suspend, resume or delete it.
+	end addon.Writes
 }
 
 // want returns what the capacity policy of the RayCluster wants free now; nil if nothing.
@@ -59,25 +65,4 @@ func want(v *observe.View) *planner.Warm {
 		return nil
 	}
 	return planner.WarmOf(policy.Source, policy.At(v.Now))
-}
-
-// keepNodes keeps nodes without workers ready, as the policy wants.
-func (f *feature) keepNodes(ctx context.Context, o *addon.Cycle) {
-	v := &o.View
-	authority := Plan
-	switch {
-	case v.Mode == nodepool.Managed && o.Withheld:
-		authority = Wait
-	case v.Mode == nodepool.Managed:
-		authority = Keep
-	case v.Why.Code == addon.Suspended:
-		authority = Release
-	case v.Why.Code == addon.QueuedByKueue, v.Why.Code == addon.ElasticQueuedByKueue,
-		addon.HandedBack(&v.Cluster, v.Mode, v.Why):
-		authority = ReleaseOwn
-	}
-	nodes, actions := f.nodes.Round(ctx, f.loop.MayWrite, f.writer, authority,
-		Seen{Now: v.Now, Cluster: &v.Cluster, Snapshot: &o.Intent.Snapshot, Plan: &o.Intent.Plan})
-	o.WarmNodes, o.Open = nodes.Plans, o.Open || f.nodes.err != nil
-	o.Findings, o.Actions = append(o.Findings, nodes.Findings...), append(o.Actions, actions...)
 }

@@ -80,7 +80,8 @@ func (f *feature) endSuspended(ctx context.Context, o *addon.Cycle) {
 	f.carryOut(ctx, o, f.idleClock.Suspended(&o.View.Cluster, o.View.Now, idle))
 }
 
-// carryOut announces the end of a RayCluster without work, or ends it.
+// carryOut announces the end of a RayCluster without work, or ends it. It reads the RayCluster from the API server and
+// Ray once more, and ends or resumes exactly what it has read.
 func (f *feature) carryOut(ctx context.Context, o *addon.Cycle, step IdleStep) {
 	o.Idle = step.Text
 	switch step.Do {
@@ -88,46 +89,25 @@ func (f *feature) carryOut(ctx context.Context, o *addon.Cycle, step IdleStep) {
 		f.loop.Emit(ctx, o.View, addon.Event{Warning: true, Reason: addon.ReasonIdleAnnounced,
 			Message: "It will be " + step.Text})
 	case End:
-		if f.idleRest.Resting(o.View.Now) {
-			o.Idle = f.idleErr.Error()
-			return
+		f.end.Round(ctx, f.loop, o, 1, func(int) (addon.Action, error) {
+			err := f.stillIdle(ctx, o, step)
+			if err == nil {
+				err = f.writer.EndIdle(ctx, nodepool.IdleChange{Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
+					ResourceVersion: o.View.Cluster.ResourceVersion, Generation: o.View.Cluster.Generation,
+					Action: step.Action, Since: step.Since})
+			}
+			if err == nil {
+				f.idleClock = IdleClock{}
+				f.loop.Emit(ctx, o.View, addon.Event{Reason: idleReasons[step.Action], Message: step.Text})
+			} else {
+				o.Idle = fmt.Sprintf("%s failed and is decided again: %v", step.Action, err)
+			}
+			return addon.Action{Kind: addon.ActionIdle, Message: string(step.Action) + ": " + step.Text}, err
+		})
+		if err := f.end.Err; err != nil {
+			o.Idle = fmt.Sprintf("%s failed: %v", step.Action, err)
 		}
-		f.writeIdle(ctx, o, step)
 	}
-}
-
-// writeIdle reads the RayCluster from the API server and Ray once more, and ends or resumes exactly what it has read.
-func (f *feature) writeIdle(ctx context.Context, o *addon.Cycle, step IdleStep) {
-	started := f.loop.Now()
-	err := f.stillIdle(ctx, o, step)
-	if err == nil {
-		err = f.writer.EndIdle(ctx, nodepool.IdleChange{Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
-			ResourceVersion: o.View.Cluster.ResourceVersion, Generation: o.View.Cluster.Generation,
-			Action: step.Action, Since: step.Since})
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	action := addon.Action{At: started, Kind: addon.ActionIdle, Result: addon.ResultOK,
-		Message: string(step.Action) + ": " + step.Text, Took: f.loop.Now().Sub(started)}
-	failed := "failed"
-	switch {
-	case err == nil:
-		f.idleRest, f.idleClock = addon.Pause{}, IdleClock{}
-		f.loop.Emit(ctx, o.View, addon.Event{Reason: idleReasons[step.Action], Message: step.Text})
-	case errors.Is(err, nodepool.ErrConflict), errors.Is(err, nodepool.ErrReadOnly),
-		errors.Is(err, nodepool.ErrNotLeading), errors.Is(err, nodepool.ErrGone):
-		action.Result, failed = addon.ResultConflict, "failed and is decided again"
-	default:
-		action.Result = addon.ResultError
-	}
-	if err != nil {
-		action.Message = err.Error()
-		f.idleRest.Fail(o.View.Now)
-		f.idleErr = fmt.Errorf("%s %s: %w", step.Action, failed, err)
-		o.Idle = f.idleErr.Error()
-	}
-	o.Actions = append(o.Actions, action)
 }
 
 var idleReasons = map[nodepool.IdleAction]string{
@@ -152,11 +132,8 @@ func (f *feature) stillIdle(ctx context.Context, o *addon.Cycle, step IdleStep) 
 	resumes, wanted := step.Action == nodepool.ResumeIdle, Wanted(&fresh, now)
 	kept := cmp.Or(wanted, Requested(&fresh, now), Prevented(&fresh))
 	switch {
-	case fresh.UID != before.UID || fresh.Generation != before.Generation || fresh.Suspended != before.Suspended ||
-		!fresh.IdleSince.Equal(before.IdleSince):
+	case fresh.UID != before.UID || fresh.ResourceVersion != before.ResourceVersion:
 		return again("the RayCluster has changed")
-	case !resumes && !sameIdle(fresh.Policy, before.Policy):
-		return again("its capacity policy has changed")
 	case asked != nodepool.Managed:
 		return again(why.Message)
 	case resumes && wanted == "":
@@ -189,9 +166,4 @@ func (f *feature) stillIdle(ctx context.Context, o *addon.Cycle, step IdleStep) 
 	}
 	o.View.Cluster = fresh
 	return nil
-}
-
-// sameIdle reports whether two policies say the same about the end of a RayCluster without work.
-func sameIdle(a, b *capacity.Written) bool {
-	return a != nil && b != nil && a.Idle != nil && b.Idle != nil && *a.Idle == *b.Idle
 }

@@ -42,13 +42,10 @@ type IdleClock struct {
 	held string
 }
 
-// Do is what the loop does next.
-type Do int
-
-// The steps. Nothing: the text says why, and when there is a step. Look: read what lives in the cluster, and call
-// Looked. Announce: announce the end at At. End: suspend or delete the RayCluster.
+// What the loop does next. Nothing: the text says why, and when there is a step. Look: read what lives in the cluster,
+// and call Looked. Announce: announce the end at At. End: suspend or delete the RayCluster.
 const (
-	Nothing Do = iota
+	Nothing = iota
 	Look
 	Announce
 	End
@@ -56,7 +53,7 @@ const (
 
 // IdleStep is the next step.
 type IdleStep struct {
-	Do     Do
+	Do     int
 	Action nodepool.IdleAction
 	// Since is when the time without work began, At when the cluster ends.
 	Since, At time.Time
@@ -191,33 +188,33 @@ func (c *IdleClock) due(now time.Time, after time.Duration, step IdleStep, wait 
 		}
 		return step
 	}
-	if c.announced.IsZero() && now.Sub(c.looked) >= lookAgain {
+	if (c.announced.IsZero() || c.unknown != "") && now.Sub(c.looked) >= lookAgain {
 		step.Do = Look
 		return step
 	}
 	if c.unknown != "" {
-		if now.Sub(c.looked) >= lookAgain {
-			step.Do = Look
-			return step
-		}
 		return wait("what lives in it cannot be seen: " + c.unknown)
 	}
-	if c.announced.IsZero() {
-		c.announced = now
-		step.Do = Announce
+	c.announce(&step, now, warning)
+	step.Text = fmt.Sprintf("%s at %s UTC: without work since %s", past(step.Action), moment(step.At), moment(c.since))
+	if step.Do == End && now.Sub(c.looked) > fresh {
+		step.Do = Look
+	}
+	return step
+}
+
+// announce announces the end, and lets it come when it was announced for long enough.
+func (c *IdleClock) announce(step *IdleStep, now time.Time, warning time.Duration) {
+	announced := !c.announced.IsZero()
+	if !announced {
+		c.announced, step.Do = now, Announce
 	}
 	if end := c.announced.Add(warning); end.After(step.At) {
 		step.At = end
 	}
-	step.Text = fmt.Sprintf("%s at %s UTC: without work since %s", past(step.Action), moment(step.At), moment(c.since))
-	switch {
-	case step.Do == Announce || now.Before(step.At):
-	case now.Sub(c.looked) > fresh:
-		step.Do = Look
-	default:
+	if announced && !now.Before(step.At) {
 		step.Do = End
 	}
-	return step
 }
 
 // Looked notes what lives in the cluster. Whatever does counts as work from now: time without work begins anew.
@@ -266,16 +263,8 @@ func (c *IdleClock) Suspended(cluster *nodepool.Cluster, now time.Time, idle *ca
 		step.Text += fmt.Sprintf("; deleted at %s UTC", moment(step.At))
 		return step
 	}
-	if c.announced.IsZero() {
-		c.announced, step.Do = now, Announce
-	}
-	if end := c.announced.Add(warning); end.After(step.At) {
-		step.At = end
-	}
+	c.announce(&step, now, warning)
 	step.Text += fmt.Sprintf("; deleted at %s UTC", moment(step.At))
-	if step.Do != Announce && !now.Before(step.At) {
-		step.Do = End
-	}
 	return step
 }
 

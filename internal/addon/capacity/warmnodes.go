@@ -1,86 +1,85 @@
-// Package capacity carries out what the capacity policy of a RayCluster says beside warm workers, which the planner
-// keeps: warm nodes, which a node autoscaler keeps ready for CapacityBuffers, and the end of a RayCluster without work,
-// which is suspended or deleted. What the policy says at a moment is in pkg/nodepool/capacity. Anything unknown
-// changes nothing. When an idle worker goes is the planner's decision (internal/planner/place/idle.go).
 package capacity
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// NodesDecision is what one cycle does about warm nodes.
-type NodesDecision struct {
-	Plans    []capacity.NodesPlan
-	Changes  []nodepool.BufferChange
-	Findings []raydemand.Finding
+// Unwritten is the code of a finding: a CapacityBuffer or its PodTemplate cannot be written.
+const Unwritten = "warm-nodes-unwritten"
+
+// keepNodes keeps nodes without workers ready, as the policy wants.
+func (f *feature) keepNodes(ctx context.Context, o *addon.Cycle) {
+	changes := f.nodeChanges(o)
+	f.nodes.Round(ctx, f.loop, o, len(changes), func(at int) (addon.Action, error) {
+		change := changes[at]
+		message := fmt.Sprintf("CapacityBuffer %s: nodes for %d pods of group %s", change.Buffer.Name,
+			change.Buffer.Pods, change.Buffer.Group)
+		if change.Remove {
+			message = "remove CapacityBuffer " + change.Buffer.Name
+		}
+		return addon.Action{Kind: addon.ActionNodes, Group: change.Buffer.Group, Message: message},
+			f.writer.KeepNodes(ctx, change)
+	})
+	if err := f.nodes.Err; err != nil {
+		o.Open = true
+		o.Findings = append(o.Findings, raydemand.Finding{
+			Code: Unwritten, Severity: raydemand.Error, Object: "RayCluster " + o.View.Cluster.Key.String(),
+			Why: err.Error(),
+			Fix: "grant Heliostat its rights on capacitybuffers and podtemplates in namespace " +
+				o.View.Cluster.Key.Namespace + " (chart value warmNodes: true), or correct what the error says",
+		})
+	}
 }
 
-// Seen is what a decision is made from.
-type Seen struct {
-	Now      time.Time
-	Cluster  *nodepool.Cluster
-	Snapshot *planner.Snapshot
-	Plan     *planner.Plan
-}
-
-// decide decides for a RayCluster that is managed. While the buffers are unknown, nothing changes.
-func decide(s Seen) NodesDecision {
-	var d NodesDecision
-	cluster := s.Cluster
-	groups := groupsOf(s)
-	var policy *capacity.Policy
-	if cluster.Policy != nil {
-		policy = &cluster.Policy.Policy
-		d.Plans = policy.PlanNodes(capacity.NodesWanted{At: s.Now, Groups: groups,
-			Unavailable: unavailable(cluster)})
-		d.Findings = findings(cluster, policy, d.Plans)
+// nodeChanges says what becomes of the entries of the policy, and returns the changes of buffers that follow: those
+// first that remove one, whose nodes cost money. While the buffers are unknown, nothing changes.
+func (f *feature) nodeChanges(o *addon.Cycle) (changes []nodepool.BufferChange) {
+	cluster, why := &o.View.Cluster, o.View.Why.Code
+	pods := plan(o)
+	switch {
+	case o.View.Mode == nodepool.Managed:
+		f.managed = true
+	case why == addon.Suspended, f.managed && (why == addon.QueuedByKueue || why == addon.ElasticQueuedByKueue ||
+		addon.HandedBack(cluster, o.View.Mode, o.View.Why)):
+		clear(pods)
+	default:
+		o.Findings = append(o.Findings, leftOver(cluster)...)
+		return nil
 	}
 	known := cluster.Buffers
-	if known == nil || known.Unread+known.Missing != "" {
-		return d
+	if o.Withheld || known == nil || known.Missing != "" || known.Unread != "" {
+		return nil
 	}
-	pods := capacity.NodePods(d.Plans, groups)
-	for i := range cluster.Groups {
-		name := cluster.Groups[i].Name
-		if pods[name] == 0 {
-			continue
-		}
-		want := nodepool.Buffer{Name: nameOf(cluster.UID, name), Group: name, Pods: pods[name],
-			Template: known.Templates[name]}
-		if is := known.Of(name); is == nil || is.Name != want.Name || is.Pods != want.Pods || want.Template == "" ||
-			is.Template != want.Template {
-			d.change(cluster, nodepool.BufferChange{Buffer: want})
-		}
+	change := func(b nodepool.Buffer, remove bool) {
+		changes = append(changes,
+			nodepool.BufferChange{Cluster: cluster.Key, UID: cluster.UID, Buffer: b, Remove: remove})
 	}
 	for _, b := range known.List {
 		if !b.Deleting && (pods[b.Group] == 0 || b.Name != nameOf(cluster.UID, b.Group)) {
-			d.change(cluster, nodepool.BufferChange{Buffer: b, Remove: true})
+			change(b, true)
 		}
 	}
-	return d
-}
-
-// handBack removes all buffers of a RayCluster that is no longer managed, or that is suspended.
-func handBack(cluster *nodepool.Cluster) []nodepool.BufferChange {
-	var d NodesDecision
-	if cluster.Buffers == nil || cluster.Buffers.Missing != "" {
-		return nil
-	}
-	for _, b := range cluster.Buffers.List {
-		if !b.Deleting {
-			d.change(cluster, nodepool.BufferChange{Buffer: b, Remove: true})
+	for i := range cluster.Groups {
+		name := cluster.Groups[i].Name
+		want := nodepool.Buffer{Name: nameOf(cluster.UID, name), Group: name, Pods: pods[name],
+			Template: known.Templates[name]}
+		if is := known.Of(name); want.Pods > 0 && (is == nil || is.Name != want.Name || is.Pods != want.Pods ||
+			want.Template == "" || is.Template != want.Template) {
+			change(want, false)
 		}
 	}
-	return d.Changes
+	return changes
 }
 
 // leftOver reports the buffers of a RayCluster that this process may not write to: their nodes cost money, and nothing
@@ -99,11 +98,6 @@ func leftOver(cluster *nodepool.Cluster) (all []raydemand.Finding) {
 	return all
 }
 
-func (d *NodesDecision) change(cluster *nodepool.Cluster, change nodepool.BufferChange) {
-	change.Cluster, change.UID = cluster.Key, cluster.UID
-	d.Changes = append(d.Changes, change)
-}
-
 // nameOf returns the name of the buffer of a group. It is always the same, so that a process that did not see its own
 // write makes no second one.
 func nameOf(uid, group string) string {
@@ -111,83 +105,77 @@ func nameOf(uid, group string) string {
 	return "heliostat-nodes-" + hex.EncodeToString(sum[:8])
 }
 
-// unavailable says why no node can be asked for.
-func unavailable(cluster *nodepool.Cluster) string {
-	switch {
-	case cluster.Buffers == nil:
-		return capacity.NodesOff
-	case cluster.Buffers.Missing != "":
-		return cluster.Buffers.Missing
-	case cluster.Queue.Queued():
-		return "Kueue admits the RayCluster's workers, and no quota covers nodes without workers"
+// plan says what becomes of each entry with a count above 0, and reports entries that can have no effect. It returns by
+// group for how many pods nodes are asked for: no more than the group may still launch, whatever the entries add up to.
+// The first entries come first.
+func plan(o *addon.Cycle) map[string]int64 {
+	cluster, pods := &o.View.Cluster, map[string]int64{}
+	if cluster.Policy == nil {
+		return pods
 	}
-	return cluster.Buffers.Unread
-}
-
-// groupsOf returns the groups as package capacity knows them.
-func groupsOf(s Seen) map[string]capacity.NodeGroup {
-	groups := map[string]capacity.NodeGroup{}
-	for i := range s.Snapshot.Groups {
-		g := &s.Snapshot.Groups[i]
-		spec, known := s.Cluster.Group(g.Name)
-		if !known {
-			continue
-		}
-		made := capacity.NodeGroup{Hosts: int64(max(g.NumOfHosts, 1)), Max: int64(g.Max),
-			Wanted: int64(spec.Goal())}
-		planned := func(p planner.GroupPlan) bool { return p.Name == g.Name }
-		if at := slices.IndexFunc(s.Plan.Groups, planned); at >= 0 {
-			made.Wanted = (int64(s.Plan.Groups[at].Desired) + made.Hosts - 1) / made.Hosts
-		}
+	unavailable, fix := unavailable(cluster)
+	if fix != "" && len(cluster.Policy.KeepWarmNodes) > 0 {
+		o.Findings = append(o.Findings, capacity.NodesUnused(cluster.Policy.Source, unavailable, fix))
+	}
+	for _, row := range cluster.Policy.WarmNodesAt(o.View.Now) {
+		group, known := cluster.Group(row.Group)
+		why := unavailable
 		switch {
-		case spec.Broken:
-			made.Closed = "the group cannot be planned"
-		case spec.Suspended:
-			made.Closed = "the group is suspended"
-		}
-		if room, known := s.Cluster.RoomFor(spec); known {
-			made.Room = &room
-		}
-		if s.Cluster.Buffers != nil {
-			if b := s.Cluster.Buffers.Of(g.Name); b != nil {
-				made.Provided, made.Answer = b.Provided, b.Answer
+		case !known:
+			row.Code, why = capacity.NodesNoGroup, fmt.Sprintf("there is no worker group %q", row.Group)
+			o.Findings = append(o.Findings,
+				capacity.GroupUnknown(cluster.Policy.Source, row.Name, row.Group, capacity.NoNodes))
+		case unavailable != "":
+			row.Code = capacity.NodesUnavailable
+		case group.Broken:
+			row.Code, why = capacity.NodesUnavailable, "the group cannot be planned"
+		case group.Suspended:
+			row.Code, why = capacity.NodesUnavailable, "the group is suspended"
+		default:
+			hosts, wanted := int64(max(group.NumOfHosts, 1)), int64(group.Goal())
+			planned := func(p planner.GroupPlan) bool { return p.Name == row.Group }
+			if at := slices.IndexFunc(o.Intent.Plan.Groups, planned); at >= 0 {
+				wanted = (int64(o.Intent.Plan.Groups[at].Desired) + hosts - 1) / hosts
+			}
+			row.Asked = min(row.Count, max(int64(group.Max)-wanted-pods[row.Group]/hosts, 0))
+			pods[row.Group] += row.Asked * hosts
+			buffer := cmp.Or(cluster.Buffers.Of(row.Group), &nodepool.Buffer{})
+			if row.Asked < row.Count {
+				row.Code = capacity.NodesAtMax
+				why = fmt.Sprintf("the group has or launches %d of at most %d workers", wanted, group.Max)
+			} else if !buffer.Provided {
+				row.Code, why = capacity.NodesWaiting, "the node autoscaler has not answered"
+				if buffer.Answer != "" {
+					why = "the node autoscaler says " + buffer.Answer
+				}
 			}
 		}
-		groups[g.Name] = made
-	}
-	return groups
-}
-
-// findings reports entries that can have no effect.
-func findings(
-	cluster *nodepool.Cluster, policy *capacity.Policy, plans []capacity.NodesPlan,
-) (all []raydemand.Finding) {
-	for i := range plans {
-		row := &plans[i]
-		if row.Code == capacity.NodesNoGroup {
-			all = append(all, capacity.GroupUnknown(cluster.Policy.Source, row.Name, row.Group, capacity.NoNodes))
+		row.Message = fmt.Sprintf("nodes for %d of %d workers of group %s", row.Asked, row.Count, row.Group)
+		if row.Schedule != "" {
+			row.Message += ", by the schedule " + row.Schedule
 		}
+		if why != "" {
+			row.Message += ": " + why
+		}
+		o.WarmNodes = append(o.WarmNodes, row)
 	}
-	why := unavailable(cluster)
-	if why == "" || cluster.Buffers != nil && why == cluster.Buffers.Unread || len(policy.KeepWarmNodes) == 0 {
-		return all
-	}
-	fix := capacity.NodesOn
-	switch {
-	case cluster.Buffers != nil && cluster.Buffers.Missing != "":
-		fix = "let your node autoscaler serve CapacityBuffers (Karpenter: feature gate CapacityBuffer and its " +
-			"CustomResourceDefinition; GKE: see docs/reference/capacity.md), and grant Heliostat its rights on them"
-	case cluster.Buffers != nil:
-		fix = "remove keepWarmNodes, or take the RayCluster out of its queue"
-	}
-	return append(all, capacity.NodesUnused(cluster.Policy.Source, why, fix))
+	return pods
 }
 
-// described says what a change does.
-func described(change nodepool.BufferChange) string {
-	if change.Remove {
-		return "remove CapacityBuffer " + change.Buffer.Name
+// unavailable says why no node can be asked for, and what would change that unless it ends by itself; empty if nodes
+// can be asked for.
+func unavailable(cluster *nodepool.Cluster) (why, fix string) {
+	switch {
+	case cluster.Buffers == nil:
+		return "this Heliostat asks for no nodes without workers",
+			"serve with --warm-nodes (chart value warmNodes: true), or remove keepWarmNodes"
+	case cluster.Buffers.Missing != "":
+		return cluster.Buffers.Missing, "let your node autoscaler serve CapacityBuffers (Karpenter: feature gate " +
+			"CapacityBuffer and its CustomResourceDefinition; GKE: see docs/reference/capacity.md), and grant " +
+			"Heliostat its rights on them"
+	case cluster.Queue.Queued():
+		return "Kueue admits the RayCluster's workers, and no quota covers nodes without workers",
+			"remove keepWarmNodes, or take the RayCluster out of its queue"
 	}
-	return fmt.Sprintf("CapacityBuffer %s: nodes for %d pods of group %s", change.Buffer.Name, change.Buffer.Pods,
-		change.Buffer.Group)
+	return cluster.Buffers.Unread, ""
 }

@@ -1,287 +1,187 @@
 package capacity
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // world is a RayCluster with group gpu, whose policy wants nodes for two workers, and the buffers that were written.
 type world struct {
-	Writer
-	keeper  NodeKeeper
-	cluster nodepool.Cluster
-	now     time.Time
-	desired int
-	follows bool   // another process may write
-	err     error  // fails every write
-	failing string // the group whose writes fail
-	writes  []string
+	feature
+	cluster  nodepool.Cluster
+	mode     nodepool.Mode
+	why      string
+	desired  int
+	withheld bool
 }
 
 func newWorld() *world {
-	price := 6.0
-	return &world{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), cluster: nodepool.Cluster{
+	return &world{mode: nodepool.Managed, cluster: nodepool.Cluster{
 		Key: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, UID: "uid",
-		Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 4, Price: &price}},
+		Groups: []nodepool.WorkerGroup{{Name: "gpu", Max: 4}},
 		Policy: &capacity.Written{Source: "annotation", Policy: capacity.Policy{
 			KeepWarmNodes: []capacity.WarmNodes{{Group: "gpu", Count: 2}}}},
-		Buffers: &nodepool.Buffers{Templates: map[string]string{"gpu": "v1"}},
+		Buffers: &nodepool.Buffers{Templates: map[string]string{"gpu": "v1", "other": "v1"}},
 	}}
 }
 
-func (w *world) MayWrite(nodepool.ClusterKey) bool { return !w.follows }
+func (w *world) entries(all ...capacity.WarmNodes) { w.cluster.Policy.KeepWarmNodes = all }
 
-func (w *world) KeepNodes(_ context.Context, c nodepool.BufferChange) error {
-	if w.err != nil {
-		return w.err
-	}
-	if c.Buffer.Group == w.failing {
-		return errors.New("Heliostat did not make it")
-	}
-	line := fmt.Sprintf("%s %d %s", c.Buffer.Group, c.Buffer.Pods, c.Buffer.Template)
-	if c.Remove {
-		line = "remove " + c.Buffer.Group
-	}
-	w.writes = append(w.writes, line)
-	b := *w.cluster.Buffers
-	b.List = slices.DeleteFunc(slices.Clone(b.List), func(o nodepool.Buffer) bool { return o.Name == c.Buffer.Name })
-	if !c.Remove {
-		c.Buffer.Provided = true
-		b.List = append(b.List, c.Buffer)
-	}
-	w.cluster.Buffers = &b
-	return nil
-}
-
-// round runs one cycle and expects these writes.
-func (w *world) round(t *testing.T, when string, a Authority, want ...string) NodesDecision {
+// round runs one cycle, expects these writes and carries them out.
+func (w *world) round(t *testing.T, when string, want ...string) *addon.Cycle {
 	t.Helper()
-	w.writes = nil
-	g := w.cluster.Groups
-	snapshot, plan := planner.Snapshot{}, planner.Plan{}
-	for i := range g {
-		snapshot.Groups = append(snapshot.Groups, planner.Group{Name: g[i].Name, Max: g[i].Max,
-			Price: g[i].Price, NumOfHosts: g[i].NumOfHosts})
-		plan.Groups = append(plan.Groups, planner.GroupPlan{Name: g[i].Name, Desired: w.desired})
+	o := &addon.Cycle{View: observe.View{Cluster: w.cluster, Mode: w.mode, Why: planner.Reason{Code: w.why}},
+		Withheld: w.withheld}
+	for _, g := range w.cluster.Groups {
+		o.Intent.Plan.Groups = append(o.Intent.Plan.Groups, planner.GroupPlan{Name: g.Name, Desired: w.desired})
 	}
-	d, _ := w.keeper.Round(context.Background(), w.MayWrite, w, a, Seen{Now: w.now, Cluster: &w.cluster, Snapshot: &snapshot,
-		Plan: &plan})
-	if !slices.Equal(w.writes, want) {
-		t.Errorf("%s: wrote %q, want %q", when, w.writes, want)
+	var writes []string
+	for _, c := range w.nodeChanges(o) {
+		b := *w.cluster.Buffers
+		b.List = slices.DeleteFunc(slices.Clone(b.List), func(o nodepool.Buffer) bool { return o.Name == c.Buffer.Name })
+		line := "remove " + c.Buffer.Group
+		if !c.Remove {
+			line = fmt.Sprintf("%s %d %s", c.Buffer.Group, c.Buffer.Pods, c.Buffer.Template)
+			c.Buffer.Provided = true
+			b.List = append(b.List, c.Buffer)
+		}
+		w.cluster.Buffers, writes = &b, append(writes, line)
 	}
-	w.now = w.now.Add(time.Second)
-	return d
+	if !slices.Equal(writes, want) {
+		t.Errorf("%s: wrote %q, want %q", when, writes, want)
+	}
+	return o
 }
 
-func has(d NodesDecision, code string) bool {
-	return slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == code })
+func has(o *addon.Cycle, code string) bool {
+	return slices.ContainsFunc(o.Findings, func(f raydemand.Finding) bool { return f.Code == code })
 }
 
 func TestABufferFollowsThePolicyAndTheGroup(t *testing.T) {
 	w := newWorld()
-	w.round(t, "at first", Keep, "gpu 2 v1")
-	w.round(t, "at rest", Keep)
-	w.cluster.Buffers.Templates = map[string]string{"gpu": "v2"}
-	w.round(t, "another template", Keep, "gpu 2 v2")
-	w.cluster.Policy.KeepWarmNodes[0].Count = 3
-	w.round(t, "another count", Keep, "gpu 3 v2")
+	w.round(t, "at first", "gpu 2 v1")
+	w.round(t, "at rest")
+	w.cluster.Buffers.Templates = map[string]string{"gpu": "v2", "other": "v1"}
+	w.round(t, "another template", "gpu 2 v2")
+	w.entries(capacity.WarmNodes{Group: "gpu", Count: 3})
+	w.round(t, "another count", "gpu 3 v2")
 	w.desired = 3
-	w.round(t, "the group can launch one more", Keep, "gpu 1 v2")
+	w.round(t, "the group can launch one more", "gpu 1 v2")
 	w.desired = 4
-	w.round(t, "the group is at its maximum", Keep, "remove gpu")
+	w.round(t, "the group is at its maximum", "remove gpu")
 	w.desired = 0
-	w.round(t, "workers have gone", Keep, "gpu 3 v2")
+	w.round(t, "workers have gone", "gpu 3 v2")
+	w.cluster.Groups = append(w.cluster.Groups, nodepool.WorkerGroup{Name: "other", Max: 4})
+	w.entries(capacity.WarmNodes{Group: "other", Count: 2})
+	w.round(t, "for another group: nodes that nobody wants go first", "remove gpu", "other 2 v1")
+	w.cluster.Groups = w.cluster.Groups[:1]
+	if o := w.round(t, "the group has gone", "remove other"); !has(o, capacity.FindingGroupUnknown) {
+		t.Errorf("findings %+v", o.Findings)
+	}
+	w.entries(capacity.WarmNodes{Group: "gpu", Count: 1})
+	w.round(t, "again", "gpu 1 v2")
 	w.cluster.Policy = nil
-	w.round(t, "the policy has gone", Keep, "remove gpu")
+	w.cluster.Buffers.List[0].Deleting = true
+	w.round(t, "it is being deleted")
+	w.cluster.Buffers.List[0].Deleting = false
+	w.round(t, "the policy has gone", "remove gpu")
 }
 
-func TestNodesAreAskedForWorkersThatTheGroupMayLaunch(t *testing.T) {
-	for _, c := range []struct {
-		name   string
+type fixed bool
+
+func (f fixed) Open(time.Time) bool { return bool(f) }
+
+func TestWhatBecomesOfAnEntry(t *testing.T) {
+	provided := func(w *world) {
+		w.cluster.Buffers.List = []nodepool.Buffer{{Name: nameOf("uid", "gpu"), Group: "gpu", Pods: 2, Template: "v1", Provided: true}}
+	}
+	scheduled := func(open bool) capacity.WarmNodes {
+		return capacity.WarmNodes{Group: "gpu", Schedules: []capacity.Schedule{{Count: 2, Window: fixed(open)}}}
+	}
+	two := capacity.WarmNodes{Group: "gpu", Count: 2}
+	for name, c := range map[string]struct {
 		change func(w *world)
-		writes []string
+		want   string // asked/count code of each entry
 		says   string
+		writes []string
 	}{
-		{"a worker of several hosts is a replica", func(w *world) { w.cluster.Groups[0].NumOfHosts, w.desired = 4, 9 },
-			[]string{"gpu 4 v1"}, "has or launches 3 of at most 4 workers"},
-		{"a group that cannot be planned", func(w *world) { w.cluster.Groups[0].Broken = true }, nil, "cannot be planned"},
-		{"a suspended group", func(w *world) { w.cluster.Groups[0].Suspended = true }, nil, "is suspended"},
-		{"a queued RayCluster", func(w *world) { w.cluster.Queue.Mark = "label" }, nil, "no quota covers nodes"},
-		{"what finds room", func(w *world) {
-			w.cluster.Groups[0].Kind = &landing.Pod{Name: "gpu", Requests: landing.Quantities{"pods": raydemand.One}}
-			w.cluster.Places = []landing.Place{{Nodes: new(int64(1)), Accepts: []string{"gpu"},
-				Free: landing.Quantities{"pods": raydemand.One}}}
-		}, []string{"gpu 2 v1"}, "room for 1 now"},
+		"they are there":              {provided, "2/2 warm", "nodes for 2 of 2 workers of group gpu", nil},
+		"a schedule applies":          {func(w *world) { provided(w); w.entries(scheduled(true)) }, "2/2 schedule", "by the schedule", nil},
+		"no schedule applies":         {func(w *world) { w.entries(scheduled(false)) }, "", "", nil},
+		"the autoscaler is silent":    {func(*world) {}, "2/2 nodes_waiting", "has not answered", []string{"gpu 2 v1"}},
+		"entries add up to the most":  {func(w *world) { w.desired = 1; w.entries(two, two) }, "2/2 nodes_waiting, 1/2 at_max", "has or launches 1 of at most 4 workers", []string{"gpu 3 v1"}},
+		"the group is over its most":  {func(w *world) { w.desired = 9 }, "0/2 at_max", "", nil},
+		"there is no such group":      {func(w *world) { w.entries(capacity.WarmNodes{Group: "tpu", Count: 1}) }, "0/1 no_group", `no worker group "tpu"`, nil},
+		"a worker has several hosts":  {func(w *world) { w.cluster.Groups[0].NumOfHosts, w.desired = 4, 9 }, "1/2 at_max", "has or launches 3 of at most 4 workers", []string{"gpu 4 v1"}},
+		"the group cannot be planned": {func(w *world) { w.cluster.Groups[0].Broken = true }, "0/2 nodes_unavailable", "cannot be planned", nil},
+		"the group is suspended":      {func(w *world) { w.cluster.Groups[0].Suspended = true }, "0/2 nodes_unavailable", "is suspended", nil},
+		"a queued RayCluster":         {func(w *world) { w.cluster.Queue.Mark = "label" }, "0/2 nodes_unavailable", "no quota covers nodes", nil},
+		"it is off":                   {func(w *world) { w.cluster.Buffers = nil }, "0/2 nodes_unavailable", "asks for no nodes", nil},
+		"it is not served":            {func(w *world) { w.cluster.Buffers.Missing = "no such API" }, "0/2 nodes_unavailable", "no such API", nil},
+		"it is not read yet":          {func(w *world) { w.cluster.Buffers.Unread = "not read" }, "0/2 nodes_unavailable", "not read", nil},
 	} {
 		w := newWorld()
 		c.change(w)
-		if d := w.round(t, c.name, Keep, c.writes...); !strings.Contains(d.Plans[0].Message, c.says) {
-			t.Errorf("%s: %q, want %q", c.name, d.Plans[0].Message, c.says)
+		o := w.round(t, name, c.writes...)
+		lines, last := []string{}, ""
+		for _, n := range o.WarmNodes {
+			last = n.Message
+			lines = append(lines, fmt.Sprintf("%d/%d %s", n.Asked, n.Count, n.Code))
 		}
-	}
-}
-
-func TestAQueuedRayClusterSaysThatItHasNoNodes(t *testing.T) {
-	w := newWorld()
-	w.cluster.Queue.Mark = "label"
-	d := w.round(t, "queued", Keep)
-	if !has(d, capacity.FindingNodesUnused) || !strings.Contains(d.Findings[0].Fix, "queue") {
-		t.Errorf("findings %+v", d.Findings)
-	}
-}
-
-func TestABufferThatIsBeingDeletedIsNotDeletedAgain(t *testing.T) {
-	w := newWorld()
-	w.round(t, "at first", Keep, "gpu 2 v1")
-	w.cluster.Buffers.List[0].Deleting = true
-	w.cluster.Policy = nil
-	w.round(t, "no policy wants it", Keep)
-	w.round(t, "suspended", Release)
-}
-
-func TestBuffersThatAreUnknownAreNotHandedBack(t *testing.T) {
-	w := newWorld()
-	w.round(t, "at first", Keep, "gpu 2 v1")
-	w.cluster.Buffers.Missing = "the API server does not serve capacitybuffers"
-	w.round(t, "suspended", Release)
-}
-
-func TestNodesThatNoEntryWantsGoBeforeOthersCome(t *testing.T) {
-	w := newWorld()
-	other := w.cluster.Groups[0]
-	other.Name = "other"
-	w.cluster.Groups = append(w.cluster.Groups, other)
-	w.cluster.Buffers.Templates["other"] = "v1"
-	w.round(t, "at first", Keep, "gpu 2 v1")
-	w.cluster.Policy.KeepWarmNodes[0].Group = "other"
-	w.round(t, "for another group", Keep, "remove gpu", "other 2 v1")
-}
-
-func TestAConflictIsNoFailure(t *testing.T) {
-	for _, err := range []error{nodepool.ErrConflict, nodepool.ErrGone} {
-		w := newWorld()
-		w.err = fmt.Errorf("writing: %w", err)
-		if d := w.round(t, "conflict", Keep); has(d, Unwritten) || w.keeper.err != nil {
-			t.Errorf("%v: findings %+v", err, d.Findings)
+		if got := strings.Join(lines, ", "); got != c.want || !strings.Contains(last, c.says) {
+			t.Errorf("%s: %s, %q; want %s, %q", name, got, last, c.want, c.says)
 		}
-		w.err = nil
-		w.round(t, "at once", Keep, "gpu 2 v1")
-	}
-}
-
-func TestAProcessThatMayNotWriteWritesNothing(t *testing.T) {
-	w := newWorld()
-	w.follows = true
-	if d := w.round(t, "another process leads", Keep); has(d, Unwritten) {
-		t.Errorf("findings %+v", d.Findings)
-	}
-}
-
-func TestABufferGoesWithItsGroup(t *testing.T) {
-	w := newWorld()
-	w.round(t, "at first", Keep, "gpu 2 v1")
-	w.cluster.Groups[0].Name = "other"
-	if d := w.round(t, "renamed", Keep, "remove gpu"); !has(d, capacity.FindingGroupUnknown) {
-		t.Errorf("findings %+v", d.Findings)
+		unused := w.cluster.Buffers == nil || w.cluster.Buffers.Missing != "" || w.cluster.Queue.Queued()
+		if has(o, capacity.FindingNodesUnused) != unused {
+			t.Errorf("%s: findings %+v", name, o.Findings)
+		}
 	}
 }
 
 func TestNothingIsTouchedOnDoubt(t *testing.T) {
 	w := newWorld()
-	w.round(t, "at first", Keep, "gpu 2 v1")
+	w.round(t, "at first", "gpu 2 v1")
 	known := w.cluster.Buffers
 	w.cluster.Buffers = &nodepool.Buffers{Unread: "not read", Templates: known.Templates}
-	w.round(t, "buffers are unknown", Keep)
+	w.round(t, "buffers are unknown")
 	w.cluster.Buffers = known
-	w.cluster.Policy.KeepWarmNodes[0].Count = 1
-	if d := w.round(t, "the patch of this cycle was not written", Wait); has(d, capacity.FindingNodesLeft) {
-		t.Errorf("findings %+v", d.Findings)
-	}
-	w.round(t, "in shadow", Plan)
-	if d := w.round(t, "in shadow", Plan); !has(d, capacity.FindingNodesLeft) {
-		t.Errorf("a buffer that stays is not reported: %+v", d.Findings)
+	w.entries(capacity.WarmNodes{Group: "gpu", Count: 1})
+	w.withheld = true
+	if o := w.round(t, "the patch of this cycle was not written"); has(o, capacity.FindingNodesLeft) {
+		t.Errorf("findings %+v", o.Findings)
 	}
 }
 
-func TestBuffersAreHandedBack(t *testing.T) {
-	w := newWorld()
-	w.round(t, "at first", Keep, "gpu 2 v1")
-	made := *w.cluster.Buffers
-	w.round(t, "no longer managed", ReleaseOwn, "remove gpu")
-	w.cluster.Buffers, w.keeper = &made, NodeKeeper{}
-	w.round(t, "another process made it", ReleaseOwn)
-	w.round(t, "suspended", Release, "remove gpu")
-}
-
-func TestWithoutCapacityBuffersAFindingSaysSo(t *testing.T) {
-	w := newWorld()
-	w.cluster.Buffers = nil
-	if d := w.round(t, "switched off", Keep); !has(d, capacity.FindingNodesUnused) || d.Plans[0].Code != capacity.NodesUnavailable {
-		t.Errorf("%+v", d)
-	}
-	w.cluster.Buffers = &nodepool.Buffers{Missing: "the API server does not serve capacitybuffers"}
-	d := w.round(t, "not served", Keep)
-	if !has(d, capacity.FindingNodesUnused) || !strings.Contains(d.Findings[0].Why, "does not serve") {
-		t.Errorf("%+v", d)
-	}
-	w.cluster.Policy = nil
-	if d := w.round(t, "no policy", Keep); len(d.Findings) > 0 {
-		t.Errorf("%+v", d.Findings)
-	}
-}
-
-func TestWritesThatFailAreReportedAndPaused(t *testing.T) {
-	w := newWorld()
-	w.err = errors.New("forbidden")
-	tries := 0
-	for range 60 {
-		before := w.keeper.rest.Failures()
-		if d := w.round(t, "failing", Keep); !has(d, Unwritten) || (w.keeper.err == nil) {
-			t.Fatalf("findings %+v", d.Findings)
+func TestBuffersAreHandedBackByTheProcessThatMadeThem(t *testing.T) {
+	for why, left := range map[string]bool{addon.AsAsked: false, addon.NotAsked: false, addon.QueuedByKueue: false,
+		addon.Suspended: false, addon.Frozen: true, addon.SidecarManages: true} {
+		w := newWorld()
+		w.round(t, "at first", "gpu 2 v1")
+		made := *w.cluster.Buffers
+		w.mode, w.why = nodepool.Shadow, why
+		want := []string{"remove gpu"}
+		if left {
+			want = nil
 		}
-		tries += w.keeper.rest.Failures() - before
-	}
-	if tries < 2 || tries > 8 {
-		t.Errorf("%d writes in a minute, want a few", tries)
-	}
-	w.err, w.now = nil, w.now.Add(time.Hour)
-	if d := w.round(t, "allowed", Keep, "gpu 2 v1"); has(d, Unwritten) {
-		t.Error("the finding stays")
-	}
-}
-
-func TestAWriteThatFailsDelaysNoRemoval(t *testing.T) {
-	w := newWorld()
-	other := w.cluster.Groups[0]
-	other.Name = "other"
-	w.cluster.Groups = append(w.cluster.Groups, other)
-	w.cluster.Policy.KeepWarmNodes = append(w.cluster.Policy.KeepWarmNodes, capacity.WarmNodes{Group: "other", Count: 1})
-	w.cluster.Buffers.Templates["other"] = "v1"
-	w.failing = "gpu"
-	if d := w.round(t, "one of two cannot be written", Keep, "other 1 v1"); !has(d, Unwritten) || (w.keeper.err == nil) {
-		t.Errorf("findings %+v", d.Findings)
-	}
-	w.round(t, "the pause grows", Keep)
-	w.round(t, "the pause grows", Keep)
-	w.cluster.Policy.KeepWarmNodes = w.cluster.Policy.KeepWarmNodes[:1]
-	w.round(t, "in the pause", Keep)
-	w.now = w.now.Add(time.Minute)
-	if d := w.round(t, "after it", Keep, "remove other"); !has(d, Unwritten) {
-		t.Errorf("findings %+v", d.Findings)
-	}
-	w.failing, w.now = "", w.now.Add(time.Minute)
-	if d := w.round(t, "it can be written", Keep, "gpu 2 v1"); has(d, Unwritten) || w.keeper.err != nil {
-		t.Errorf("findings %+v", d.Findings)
+		if o := w.round(t, why, want...); has(o, capacity.FindingNodesLeft) != left {
+			t.Errorf("%s: findings %+v", why, o.Findings)
+		}
+		w.cluster.Buffers, w.managed = &made, false
+		if why != addon.Suspended { // its nodes are of no use to anybody
+			want = nil
+		}
+		if o := w.round(t, why+": another process made it", want...); has(o, capacity.FindingNodesLeft) != (want == nil) {
+			t.Errorf("%s: findings %+v", why, o.Findings)
+		}
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 const (
@@ -235,10 +237,20 @@ func (a *asked) ask(pods int) {
 	}
 }
 
-// room is how many more pods fit on nodes that exist; none while the nodes are unknown.
+// room is how many more pods fit on nodes that exist, beyond pods that wait for a node; none while the nodes are
+// unknown.
 func (a *asked) room() int {
-	room, _ := a.cluster.RoomFor(a.group)
-	return int(room)
+	if a.group.Kind == nil {
+		return 0
+	}
+	existing := slices.DeleteFunc(slices.Clone(a.cluster.Places), func(p landing.Place) bool { return p.New })
+	room := landing.New([]landing.Pod{*a.group.Kind}, existing).Empty().Room(0)
+	for _, w := range a.cluster.Workers {
+		if w.Group == a.group.Name && w.Node == "" && !w.Terminating && !w.Failed {
+			room--
+		}
+	}
+	return int(max(room, 0))
 }
 
 // pending waits for the Cluster Autoscaler, but not for ever, and not for more than is needed.

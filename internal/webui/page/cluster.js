@@ -104,7 +104,7 @@ function policyView(cluster) {
   if (!p) return null;
   const rows = p.warm.map(w => [code(w.name), w.group || code(bundle(w.resources)), String(w.count), String(w.ready),
     element('span', {}, tag(w.reason.code), w.reason.message)]).concat((p.warmNodes || []).map(n => [code(n.name), 'nodes for ' + n.group,
-    String(n.count), n.ready === undefined ? 'unknown' : String(n.ready), element('span', {}, tag(n.code), n.message)]));
+    String(n.count), '', element('span', {}, tag(n.code), n.message)]));
   const lines = [p.source, p.fault && 'It cannot be read: ' + p.fault, p.idle && 'Without work: ' + p.idle];
   return section('Capacity policy', rows.length || null, ...lines.filter(Boolean).map(text => element('p', {text})),
     rows.length ? table('Warm capacity', [{title: 'Entry'}, {title: 'What'}, {title: 'Wanted', class: 'number'}, {title: 'Free', class: 'number'}, {title: 'Reason'}], rows) : null);

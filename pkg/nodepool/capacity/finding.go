@@ -22,12 +22,6 @@ const (
 	NoNodes   = "no nodes are kept"
 )
 
-// NodesOff says why no node can be asked for, and NodesOn what would change that.
-const (
-	NodesOff = "this Heliostat asks for no nodes without workers"
-	NodesOn  = "serve with --warm-nodes (chart value warmNodes: true), or remove keepWarmNodes"
-)
-
 // GroupUnknown reports an entry, such as keepWarm[0], that names a group that the RayCluster does not have.
 func GroupUnknown(source, entry, group, loss string) raydemand.Finding {
 	return raydemand.Finding{Code: FindingGroupUnknown, Severity: raydemand.Error, Object: source,

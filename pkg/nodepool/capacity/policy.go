@@ -7,7 +7,6 @@ package capacity
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -124,10 +123,7 @@ func (p *Policy) At(at time.Time) []Wanted {
 
 // KeepsAt reports whether the policy wants workers or nodes ready at a moment.
 func (p *Policy) KeepsAt(at time.Time) bool {
-	return len(p.At(at)) > 0 || slices.ContainsFunc(p.KeepWarmNodes, func(n WarmNodes) bool {
-		count, _ := countAt(n.Count, n.Schedules, at)
-		return count > 0
-	})
+	return len(p.At(at))+len(p.WarmNodesAt(at)) > 0
 }
 
 // countAt returns the count of an entry at a moment, and the schedule that gives it; empty if none applies.
