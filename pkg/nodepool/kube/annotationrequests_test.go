@@ -107,9 +107,6 @@ func TestWhatCallersAskDoesNotWaitForWhatNobodyWaitsFor(t *testing.T) {
 		m := managerOf(t, server, rayClusterOf(t, twoGroups, "9"))
 		m.config = &rest.Config{Host: "http://api.invalid", Transport: server, QPS: 1, Burst: 1}
 		must(t, m.connectDynamic(&http.Client{Transport: server}))
-		ended, end := context.WithCancel(t.Context())
-		end()
-		defer m.owners.Start(ended) // ends what it runs
 		for range 3 {
 			if _, err := m.getRayCluster(t.Context(), m.rayClusters, llm); err != nil {
 				t.Fatal(err)

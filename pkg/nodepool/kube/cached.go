@@ -54,7 +54,7 @@ func newCached(m *Manager) (*cached, error) {
 		return nil, fmt.Errorf("watching RayClusters: %w", err)
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    m.clusterAdded,
+		AddFunc:    func(object any) { m.Enqueue(keyOfAny(object)) },
 		UpdateFunc: m.clusterUpdated,
 		DeleteFunc: func(object any) {
 			key := keyOfAny(object)
@@ -66,13 +66,6 @@ func newCached(m *Manager) (*cached, error) {
 		return nil, fmt.Errorf("watching RayClusters: %w", err)
 	}
 	return c, nil
-}
-
-func (m *Manager) clusterAdded(object any) {
-	if rayCluster, ok := object.(*unstructured.Unstructured); ok {
-		m.owners.Expect(rayCluster)
-	}
-	m.Enqueue(keyOfAny(object))
 }
 
 // clusterUpdated requests a cycle of a RayCluster that has changed, whoever wrote it. Changes of its annotation

@@ -221,7 +221,7 @@ func (m *Manager) connectCore(client *http.Client) error {
 func (m *Manager) wire() error {
 	m.pods = newRayPods(rayPodsConfig{Client: m.core, Namespaces: m.options.Namespaces, Only: m.options.Single,
 		Logger: m.options.Logger, Changed: m.Enqueue, Failed: func(err error) { m.watchError.Store(&err) }})
-	reads := []manager.Runnable{newStorageGuard(m.core, m.options), m.owners, m.pods}
+	reads := []manager.Runnable{newStorageGuard(m.core, m.options), m.pods}
 	if m.options.Single != nil {
 		source, err := newPolled(m)
 		m.source = source

@@ -1,13 +1,11 @@
 package kube
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,21 +64,6 @@ func newHousehold(t *testing.T, job *metav1.PartialObjectMetadata) *household {
 }
 
 func (h *household) reads() int { return len(h.client.Actions()) }
-
-func TestACandidateForLeadershipReadsTheOwnersOfWhatItSees(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, h := &apiServer{}, newHousehold(t, rayJob(""))
-		m := childManager(t, server, h)
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		go h.Start(ctx)
-		m.clusterAdded(&unstructured.Unstructured{Object: server.stored})
-		synctest.Wait()
-		if h.reads() != 1 {
-			t.Errorf("%d owners were read before a cycle looks, want one", h.reads())
-		}
-	})
-}
 
 // childManager writes to server, for a RayCluster of the RayJob train.
 func childManager(t *testing.T, server *apiServer, h *household) *Manager {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -78,12 +76,6 @@ type Ownership struct {
 // Controller is the ownerReference with controller: true, or the zero value if there is none.
 type Controller struct {
 	APIVersion, Kind, Name, UID string
-}
-
-// OwnershipOf reads it from an object.
-func OwnershipOf(rayCluster *unstructured.Unstructured) Ownership {
-	root := FieldsOf(rayCluster.Object, &Report{})
-	return ownershipOf(root.Object("metadata"), root.Object("spec"))
 }
 
 // ownershipOf reads what a RayCluster says about its owners.

@@ -10,11 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -38,13 +36,6 @@ const (
 	ownerReaders = 12
 )
 
-// Which readings go first: before a first one, nothing is written to the RayCluster; meanwhile of the others, the last
-// answer counts.
-const (
-	later = iota
-	first
-)
-
 // Unread says that this process may not read an object that controls the RayCluster, so a queue that only this
 // object names is unknown.
 const Unread = "owner-unread"
@@ -60,17 +51,12 @@ type Owners struct {
 	now   func() time.Time
 	// changed is called after the result for a RayCluster changed.
 	changed func(nodepool.ClusterKey)
-	queue   priorityqueue.PriorityQueue[reading]
+	// reading has a place for each reading that a cycle requested.
+	reading chan struct{}
 
 	mu sync.Mutex
 	// Guarded by mu. answers are those about RayClusters that have been asked about.
 	answers map[nodepool.ClusterKey]ownerAnswer
-}
-
-// reading is a requested reading of the owners of a RayCluster.
-type reading struct {
-	cluster nodepool.ClusterKey
-	from    decode.Ownership
 }
 
 // ownerAnswer is what the owners of a RayCluster say.
@@ -83,7 +69,7 @@ type ownerAnswer struct {
 	unreadable, cause string
 }
 
-// NewOwners prepares the reads; Start begins them. kinds finds the resource of a kind.
+// NewOwners prepares the reads. kinds finds the resource of a kind.
 func NewOwners(client metadata.Interface, whole dynamic.Interface, kinds meta.RESTMapper, log *slog.Logger,
 	changed func(nodepool.ClusterKey)) *Owners {
 	return &Owners{
@@ -94,7 +80,7 @@ func NewOwners(client metadata.Interface, whole dynamic.Interface, kinds meta.RE
 		now:     time.Now,
 		changed: changed,
 		answers: map[nodepool.ClusterKey]ownerAnswer{},
-		queue:   priorityqueue.New[reading]("owners"),
+		reading: make(chan struct{}, ownerReaders),
 	}
 }
 
@@ -138,69 +124,28 @@ func (p *Owners) known(key nodepool.ClusterKey, from decode.Ownership) ownerAnsw
 		answer = ownerAnswer{of: from.Controller}
 	}
 	if now := p.now(); !now.Before(answer.until) {
-		priority := later
-		if answer.readAt.IsZero() {
-			priority = first
-		}
 		answer.until = now.Add(failurePause)
 		p.answers[key] = answer
-		p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, reading{key, from})
+		go p.read(key, from)
 	}
 	return answer
 }
 
-// Expect requests a reading before a cycle needs it. A candidate for leadership runs no cycles, and should know the
-// owners when it leads.
-func (p *Owners) Expect(rayCluster *unstructured.Unstructured) {
-	if rayCluster.GetLabels()[nodepool.QueueLabel] != "" || metav1.GetControllerOfNoCopy(rayCluster) == nil {
-		return
-	}
-	from := decode.OwnershipOf(decode.Whole(rayCluster))
-	key := nodepool.ClusterKey{Namespace: rayCluster.GetNamespace(), Name: rayCluster.GetName()}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.answers[key].of != from.Controller {
-		p.answers[key] = ownerAnswer{of: from.Controller}
-		p.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(later)}, reading{key, from})
-	}
-}
-
-// Start reads the requested owners until ctx ends.
-func (p *Owners) Start(ctx context.Context) error {
-	var reads sync.WaitGroup
-	reads.Go(func() {
-		<-ctx.Done()
-		p.queue.ShutDown()
-	})
-	for range ownerReaders {
-		reads.Go(func() {
-			for {
-				next, stopped := p.queue.Get()
-				if stopped {
-					return
-				}
-				p.read(ctx, next)
-				p.queue.Done(next)
-			}
-		})
-	}
-	reads.Wait()
-	return nil
-}
-
-// read makes a reading, and keeps the answer unless the RayCluster is gone or has another owner by then.
-func (p *Owners) read(ctx context.Context, r reading) {
-	answer, err := p.follow(ctx, r.cluster, r.from)
+// read makes a requested reading, and keeps the answer unless the RayCluster is gone or has another owner by then.
+func (p *Owners) read(key nodepool.ClusterKey, from decode.Ownership) {
+	p.reading <- struct{}{}
+	defer func() { <-p.reading }()
+	answer, err := p.follow(context.Background(), key, from)
 	if err != nil {
-		p.log.Debug("cannot read owners", "cluster", r.cluster.String(), "reason", err)
+		p.log.Debug("cannot read owners", "cluster", key.String(), "reason", err)
 		return
 	}
 	p.mu.Lock()
-	asked := p.answers[r.cluster].of == r.from.Controller
-	news := asked && p.remember(r.cluster, answer)
+	asked := p.answers[key].of == from.Controller
+	news := asked && p.remember(key, answer)
 	p.mu.Unlock()
 	if news {
-		p.changed(r.cluster)
+		p.changed(key)
 	}
 }
 

@@ -1,7 +1,6 @@
 package kueue
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -185,9 +184,6 @@ func TestAQueueIsReadFromTheOwners(t *testing.T) {
 				if c.metadata == "" {
 					c.metadata = byTrain
 				}
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				go h.Start(ctx)
 				first := decode.DecodeObject(templatedCluster(t, c.metadata, c.templates...))
 				h.AddTo(&first.Cluster, first.Ownership)
 				owned := first.Ownership.Controller != (decode.Controller{})
@@ -230,9 +226,6 @@ func TestOwnersThatOwnEachOtherEndTheSearch(t *testing.T) {
 func TestOwnersAreReadOnceAndAgainMuchLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHousehold(t, rayJob("research", nil))
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		go h.Start(ctx)
 		look := func() nodepool.Queue {
 			from := decode.DecodeObject(templatedCluster(t, byTrain))
 			h.AddTo(&from.Cluster, from.Ownership)
@@ -269,9 +262,6 @@ func TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHousehold(t, rayJob("", nil))
 		h.fails("rayjobs", apierrors.NewServiceUnavailable("no endpoints of the webhook"))
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- h.Start(ctx) }()
 		from := decode.Ownership{Controller: decode.Controller{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "train", UID: "uid-of-train"}}
 		for range 300 { // a minute of cycles
 			h.AddTo(&nodepool.Cluster{Key: llm}, from)
@@ -280,11 +270,6 @@ func TestAnOwnerThatCannotBeReadIsNotAskedForAllTheTime(t *testing.T) {
 		}
 		if n := h.reads(); n < 5 || n > 20 {
 			t.Errorf("it was read %d times in a minute, want about 10", n)
-		}
-		time.Sleep(100 * time.Millisecond) // until nothing is due
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -328,9 +313,6 @@ func TestKueueFollowsAParentWithTheFlag(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				go h.Start(ctx)
 				for range 2 {
 					read := decode.DecodeObject(templatedCluster(t, c.metadata, gate, gate, gate))
 					h.AddTo(&read.Cluster, read.Ownership)

@@ -42,25 +42,23 @@ func (all workloads) quota(
 ) *nodepool.Quota {
 	q := &nodepool.Quota{}
 	if w := all.pending(); w != nil {
-		q.Elastic = w.elastic
+		q.Elastic = w.elastic()
 		q.Pending = &nodepool.PendingWorkload{
-			Name: w.name, Version: fmt.Sprintf("%s/%d", w.uid, w.generation), Pods: w.podsOf(cluster),
-			Message: w.message, Judged: w.judged, Preempting: strings.Contains(w.message, preempting),
+			Name: w.Metadata.Name, Version: fmt.Sprintf("%s/%d", w.Metadata.UID, w.Metadata.Generation),
+			Pods: w.podsOf(cluster), Message: w.message, Judged: w.judged, Preempting: strings.Contains(w.message, preempting),
 		}
 	}
 	w := all.admitted()
 	if w == nil {
 		return q
 	}
-	q.Elastic = w.elastic && (q.Pending == nil || q.Elastic)
+	q.Elastic = w.elastic() && (q.Pending == nil || q.Elastic)
 	q.Admitted, q.Granted = true, w.podsOf(cluster)
-	switch {
-	case queue == nil:
-		q.Unbounded = fmt.Sprintf("ClusterQueue %s cannot be read", cmp.Or(w.queue, "of unknown name"))
-	default:
-		if q.Bounds, q.Unbounded = all.bounds(cluster, w, queue, most, others, now); q.Unbounded != "" {
-			q.Bounds = nil
-		}
+	if queue == nil {
+		name := cmp.Or(w.Status.Admission.ClusterQueue, "of unknown name")
+		q.Unbounded = fmt.Sprintf("ClusterQueue %s cannot be read", name)
+	} else {
+		q.Bounds, q.Unbounded = all.bounds(cluster, w, queue, most, others, now)
 	}
 	return q
 }
@@ -73,7 +71,7 @@ func (w *workload) podsOf(cluster *nodepool.Cluster) map[string]int {
 	pods := make(map[string]int, len(cluster.Groups))
 	for i := range cluster.Groups {
 		name := cluster.Groups[i].Name
-		pods[name] = int(w.pods[setOf(name)])
+		pods[name] = int(w.pods(setOf(name)))
 	}
 	return pods
 }
@@ -122,7 +120,7 @@ func (all workloads) bounds(
 
 // flavorsOf returns the flavor of each resource of a set of pods.
 func (w *workload) flavorsOf(set string) map[string]string {
-	for _, a := range w.assignments {
+	for _, a := range w.Status.Admission.PodSetAssignments {
 		if a.Name == set {
 			return a.Flavors
 		}

@@ -149,7 +149,7 @@ func TestAReplacedSliceIsNotAnotherWorkload(t *testing.T) {
 	}
 	old.finishedAt = noon.Add(-time.Second)
 	next := slice(t, "b", "3", "0", admission("3", "0"))
-	next.replaces = "ml/a"
+	next.Metadata.Annotations[replaces] = "ml/a"
 	own := workloads{next, old}
 	// The status counts both: 2 and 3.
 	if got := bound(t, quotaOf(own, queueOf(t, "5", ""), others, noon), "flavor ondemand ", "nvidia.com/gpu"); got != 8 {
@@ -167,7 +167,7 @@ func TestAnOldStatusPromisesNoQuota(t *testing.T) {
 	gone := func(w *workload) *workload { w.finishedAt = noon.Add(-time.Second); return w }
 	none, one := slice(t, "a", "0", "0", admission("0", "0")), fresh(slice(t, "b", "1", "0", admission("1", "0")))
 	two, three := slice(t, "c", "2", "0", admission("2", "0")), fresh(slice(t, "d", "3", "0", admission("3", "0")))
-	one.replaces, three.replaces = "ml/a", "ml/c"
+	one.Metadata.Annotations[replaces], three.Metadata.Annotations[replaces] = "ml/a", "ml/c"
 	gpus := flavored{"ondemand", "nvidia.com/gpu"}
 	for _, test := range []struct {
 		name     string
@@ -267,14 +267,14 @@ func TestTheHeadroomInACohort(t *testing.T) {
 func TestAPendingSliceIsReportedBesideTheAdmittedOne(t *testing.T) {
 	admitted := slice(t, "a", "2", "0", admission("2", "0"))
 	waiting := slice(t, "b", "5", "1", refusal)
-	waiting.replaces = "ml/a"
+	waiting.Metadata.Annotations[replaces] = "ml/a"
 	q := quotaOf(workloads{waiting, admitted}, nil, othersUse{}, noon)
 	want := &nodepool.PendingWorkload{Name: "b", Version: "uid-b/3", Pods: map[string]int{"od": 5, "Spot": 1},
 		Message: "insufficient unused quota", Judged: true}
 	if diff := cmp.Diff(want, q.Pending); diff != "" || q.Granted["od"] != 2 || !q.Elastic {
 		t.Errorf("%+v (-want +got):\n%s", q, diff)
 	}
-	waiting.elastic = false
+	waiting.Metadata.Annotations = nil
 	if quotaOf(workloads{waiting, admitted}, nil, othersUse{}, noon).Elastic {
 		t.Error("elastic, although the newest Workload is not")
 	}
@@ -289,28 +289,6 @@ func TestAPendingSliceIsReportedBesideTheAdmittedOne(t *testing.T) {
 	preempts := slice(t, "d", "5", "1", strings.Replace(refusal, "unused quota", "quota. Pending the preemption of 1 workload(s)", 1))
 	if q := quotaOf(workloads{preempts}, nil, othersUse{}, noon); !q.Pending.Preempting {
 		t.Errorf("%+v: Kueue evicts other work for it", q.Pending)
-	}
-}
-
-func TestARayClusterThatKueueCannotStartAgainIsFound(t *testing.T) {
-	const failed = `
-status:
-  conditions: [{type: Finished, status: "True", reason: FailedToStart, lastTransitionTime: "2026-11-23T11:59:00Z", message: "conflict for annotations"}]
-`
-	c := cluster()
-	c.Suspended = true
-	own := workloads{slice(t, "a", "2", "0", failed)}
-	found := own.neverStarts(c)
-	if found == nil || !strings.Contains(found.Fix, "/spec/workerGroupSpecs/1/template/metadata/annotations") ||
-		!strings.Contains(found.Seen, "conflict for annotations") {
-		t.Fatalf("%+v", found)
-	}
-	if c.Suspended = false; own.neverStarts(c) != nil {
-		t.Error("found although it runs")
-	}
-	c.Suspended = true
-	if next := slice(t, "b", "2", "0", refusal); (append(own, func() *workload { next.replaces = "ml/a"; return next }())).neverStarts(c) != nil {
-		t.Error("found although another Workload waits")
 	}
 }
 

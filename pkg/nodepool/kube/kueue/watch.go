@@ -1,6 +1,7 @@
 package kueue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -62,7 +63,7 @@ func NewWatch(c attached.Config) *Watch {
 	w.workloads = attached.New(ofJobs, attached.Kind[*unstructured.Unstructured, *workload]{
 		Served: c.Served(group, version), Resource: "workloads", Read: w.read,
 	})
-	w.queues = byName{watch: w, users: w.usersOf, kept: map[string]*quotaHolder{}}
+	w.queues = byName{watch: w, kept: map[string]*quotaHolder{}}
 	w.cohorts = byName{watch: w, kept: map[string]*quotaHolder{}, unread: "Cohorts have not been read yet"}
 	return w
 }
@@ -85,7 +86,7 @@ func (w *Watch) read(object *unstructured.Unstructured) (attached.Object[*worklo
 	if read == nil {
 		return attached.Object[*workload]{}, false
 	}
-	return attached.Object[*workload]{Cluster: read.of, UID: string(read.jobUID), Value: read}, true
+	return attached.Object[*workload]{Cluster: read.of, UID: read.jobUID, Value: read}, true
 }
 
 // jobChanged passes on that the Workloads of a job have changed. The RayCluster of a parent is not known before it was
@@ -115,8 +116,6 @@ func (w *Watch) Forget(key nodepool.ClusterKey) {
 // byName keeps what is read of ClusterQueues, or of Cohorts. The mutex of the Watch guards it.
 type byName struct {
 	watch *Watch
-	// users returns the RayClusters that an object concerns that was other before; nil if they need not be told.
-	users func(before, now *quotaHolder) []nodepool.ClusterKey
 	kept  map[string]*quotaHolder
 	// unread says why the objects are unknown, empty if they are known.
 	unread string
@@ -132,6 +131,8 @@ func (n *byName) follow(ctx context.Context, resource string) {
 		})
 }
 
+// put keeps an object. If it was other before, it starts a cycle of the RayClusters that the ClusterQueue has admitted,
+// or one in its cohort.
 func (n *byName) put(object *unstructured.Unstructured) {
 	now, err := readHolder(object)
 	if err != nil {
@@ -140,10 +141,14 @@ func (n *byName) put(object *unstructured.Unstructured) {
 	}
 	var users []nodepool.ClusterKey
 	n.watch.mu.Lock()
-	before := n.kept[object.GetName()]
+	changed := !reflect.DeepEqual(n.kept[object.GetName()], now)
 	n.kept[object.GetName()] = now
-	if n.users != nil {
-		users = n.users(before, now)
+	for _, job := range n.watch.jobs {
+		queue := cmp.Or(n.watch.queues.kept[job.queue], &quotaHolder{})
+		concerned := job.queue == now.name || now.cohort != "" && queue.cohort == now.cohort
+		if changed && concerned && job.cluster != (nodepool.ClusterKey{}) {
+			users = append(users, job.cluster)
+		}
 	}
 	n.watch.mu.Unlock()
 	for _, key := range users {
@@ -182,28 +187,6 @@ func (w *Watch) mostOf(queue *quotaHolder, of flavored) (raydemand.Amount, strin
 	return most, ""
 }
 
-// usersOf returns the RayClusters that a ClusterQueue has admitted, or one in its cohort, if its state is another one
-// than before. The caller holds mu.
-func (w *Watch) usersOf(before, now *quotaHolder) []nodepool.ClusterKey {
-	if reflect.DeepEqual(before, now) {
-		return nil
-	}
-	var users []nodepool.ClusterKey
-	for _, each := range w.jobs {
-		known := each.cluster != nodepool.ClusterKey{}
-		if known && (each.queue == now.name || w.sameCohort(each.queue, now.name)) {
-			users = append(users, each.cluster)
-		}
-	}
-	return users
-}
-
-// sameCohort reports whether two ClusterQueues are in one cohort. The caller holds mu.
-func (w *Watch) sameCohort(a, b string) bool {
-	one, other := w.queues.kept[a], w.queues.kept[b]
-	return one != nil && other != nil && one.cohort != "" && one.cohort == other.cohort
-}
-
 // AddTo adds to a queued RayCluster what Kueue says of its quota.
 func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 	if w == nil || !cluster.Queue.Queued() {
@@ -231,11 +214,9 @@ func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 	var queue *quotaHolder
 	var others othersUse
 	if admitted := own.admitted(); admitted != nil {
-		queue, others = w.queues.kept[admitted.queue], known.othersIn(admitted.queue)
+		name := admitted.Status.Admission.ClusterQueue
+		queue, others = w.queues.kept[name], known.othersIn(name)
 	}
 	most := func(of flavored) (raydemand.Amount, string) { return w.mostOf(queue, of) }
 	cluster.Queue.Quota = own.quota(cluster, queue, most, others, w.now())
-	if found := own.neverStarts(cluster); found != nil {
-		cluster.Findings = append(cluster.Findings, *found)
-	}
 }
