@@ -15,7 +15,7 @@ import (
 
 func TestAHeadThatIsNotReadyIsReportedWithoutALikelyCause(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 1, 0, 4))
-	w.ray.stateErr = fmt.Errorf("calling State: %w", &raydemand.Failure{Kind: raydemand.ErrUnavailable, Happened: "10.0.0.1:6379 ended the connection",
+	w.ray.stateErr = fmt.Errorf("calling State: %w", &raydemand.Failure{Happened: "10.0.0.1:6379 ended the connection",
 		Advice: "a head with RAY_USE_TLS=1 does so", Detail: "rpc error: code = Unavailable"})
 	for ready, want := range map[bool]string{
 		true:  "the head does not answer: 10.0.0.1:6379 ended the connection: a head with RAY_USE_TLS=1 does so",

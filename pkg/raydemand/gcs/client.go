@@ -50,15 +50,15 @@ func (c *Client) Close() error { return c.conn.Close() }
 // kvGet reads one key of Ray's key-value store. A missing key is not an error.
 func (c *Client) kvGet(ctx context.Context, namespace, key string) (value []byte, found bool, err error) {
 	request := &raypb.InternalKVGetRequest{Namespace: []byte(namespace), Key: []byte(key)}
-	reply, err := call(ctx, c, c.config.Timeout, "InternalKVGet", c.kv.InternalKVGet, request)
-	if err != nil {
-		return nil, false, fmt.Errorf("reading key %q: %w", key, err)
-	}
+	reply, err := listed(ctx, c, "InternalKVGet", c.kv.InternalKVGet, request)
 	if reply.GetStatus().GetCode() == codeNotFound {
 		return nil, false, nil
 	}
-	if err := statusError("InternalKVGet", reply.GetStatus()); err != nil {
+	if err != nil {
 		return nil, false, fmt.Errorf("reading key %q: %w", key, err)
 	}
 	return reply.GetValue(), true, nil
 }
+
+// codeNotFound is the status of Ray for a key that is missing (ray: src/ray/common/status.h).
+const codeNotFound = 17

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
@@ -36,7 +35,7 @@ func newConn(config Config) *conn { return &conn{config: config, place: make(cha
 // Invoke makes a unary call. Its errors are those of gRPC. It calls again on a new connection, once, if the head has
 // refused to begin the call, or has ended the connection that was open, which shows only now; all calls of this package
 // may be repeated.
-func (c *conn) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
+func (c *conn) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
 	select {
 	case c.place <- struct{}{}:
 		defer func() { <-c.place }()
@@ -58,7 +57,7 @@ func (c *conn) Invoke(ctx context.Context, method string, args, reply any, optio
 		if err := c.connect(ctx); err != nil {
 			return err
 		}
-		err := c.call(ctx, r, reply, options)
+		err := c.call(ctx, r, reply)
 		var failed broken
 		switch {
 		case !errors.As(err, &failed):
@@ -78,7 +77,7 @@ type broken struct {
 }
 
 // call makes one call on the connection.
-func (c *conn) call(ctx context.Context, r request, reply any, options []grpc.CallOption) error {
+func (c *conn) call(ctx context.Context, r request, reply any) error {
 	e := exchanges.Get().(*exchange)
 	a, err := e.call(ctx, c.link, r)
 	if err != nil || c.link.ends {
@@ -88,16 +87,14 @@ func (c *conn) call(ctx context.Context, r request, reply any, options []grpc.Ca
 		return broken{err, a.heard, a.refused}
 	}
 	defer exchanges.Put(e) // the reply is in it; one that has failed may be in the middle of a frame
-	for _, option := range options {
-		if trailer, is := option.(grpc.TrailerCallOption); is {
-			*trailer.TrailerAddr = metadata.Pairs(rayTextTrailer, a.details)
-		}
-	}
 	if a.code == codes.OK {
 		if err := decodeReply(a.reply, reply); err != nil {
 			return status.Error(codes.Internal, err.Error())
 		}
 		return nil
+	}
+	if a.details != "" {
+		a.message += ": " + a.details
 	}
 	return status.Error(a.code, a.message)
 }

@@ -163,7 +163,7 @@ func FuzzAnswerOfTheHead(f *testing.F) {
 		c := newConn(Config{Address: "h:1", MaxMessage: 100})
 		c.net, c.link = here, newLink(here)
 		var reply raypb.InternalKVGetReply
-		err := c.call(t.Context(), request{method: "/m", authority: "h:1", message: &raypb.InternalKVGetRequest{}, longest: 100}, &reply, nil)
+		err := c.call(t.Context(), request{method: "/m", authority: "h:1", message: &raypb.InternalKVGetRequest{}, longest: 100}, &reply)
 		if _, is := err.(broken); err != nil && !is && status.Code(err) == codes.OK {
 			t.Errorf("%v has no status", err)
 		}

@@ -23,8 +23,7 @@ var nilNodeID = func() (id raydemand.NodeID) {
 // Drain sends a DrainIdle only if the Status of the node is Idle, and otherwise returns ErrNotIdle: Ray marks the
 // actors of the node as preempted before it asks the raylet, even if the raylet then rejects the drain. For a node that
 // is already Draining or Dead, Drain returns accepted without a call, because Ray 2.40 rejects a second drain of a
-// draining node. ErrRayletUnreachable and ErrUnavailable mean that the outcome is unknown. A retry is safe once the
-// next State shows the node as Idle.
+// draining node. After an error the outcome is unknown. A retry is safe once the next State shows the node as Idle.
 func (c *Client) Drain(ctx context.Context, drain raydemand.Drain) (raydemand.DrainReply, error) {
 	node := drain.Node
 	request, err := drainRequest(drain)

@@ -64,6 +64,9 @@ type request struct {
 	longest                  int // the longest reply, in bytes
 }
 
+// rayTextTrailer holds the message of an ABORTED status, as plain text instead of a google.rpc.Status.
+const rayTextTrailer = "grpc-status-details-bin"
+
 // response is what a head answers.
 type response struct {
 	code             codes.Code

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"heliostat.dev/heliostat/api/proto/raypb"
@@ -71,19 +70,4 @@ func (c *Client) jobs(ctx context.Context) ([]*raypb.JobTableData, error) {
 	return slices.DeleteFunc(reply.GetJobInfoList(), func(job *raypb.JobTableData) bool {
 		return strings.HasPrefix(job.GetConfig().GetRayNamespace(), internalNamespace)
 	}), nil
-}
-
-// listed calls a method that reports errors in its reply, as all services of the GCS but the autoscaler's do.
-func listed[Q any, R interface{ GetStatus() *raypb.GcsStatus }](
-	ctx context.Context, c *Client, name string,
-	method func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
-) (R, error) {
-	reply, err := call(ctx, c, c.config.Timeout, name, method, request)
-	if err != nil {
-		return reply, err
-	}
-	if status := reply.GetStatus(); status.GetCode() != 0 {
-		return reply, fmt.Errorf("calling %s: code %d: %s", name, status.GetCode(), status.GetMessage())
-	}
-	return reply, nil
 }

@@ -3,7 +3,6 @@ package gcs
 import (
 	"bytes"
 	"context"
-	"errors"
 	"hash/maphash"
 	"slices"
 
@@ -79,14 +78,7 @@ func (c *Client) repeated(
 	ctx context.Context, last *reading, reply *stateReply, known uint64,
 ) (raydemand.State, bool, error) {
 	c.enterSession(last.state.Session, reply.version)
-	v1, err := c.isV1(ctx)
-	var request []byte
-	if err == nil && v1 {
-		request, _, err = c.kvGet(ctx, "", "autoscaler_resource_request")
-	}
-	if errors.Is(err, raydemand.ErrUnsupported) {
-		v1, err = false, nil
-	}
+	v1, request, err := c.v1Request(ctx)
 	if err != nil || v1 != last.beside.v1 || !bytes.Equal(request, last.beside.sdkRequest) {
 		return raydemand.State{}, false, err
 	}

@@ -64,12 +64,8 @@ func (c *Client) missingLabels(ctx context.Context,
 		return cached, nil
 	}
 	// The request is empty, because the meaning of its filter fields differs between versions.
-	reply, err := call(ctx, c, c.config.Timeout, "GetAllNodeInfo", c.nodes.GetAllNodeInfo,
-		&raypb.GetAllNodeInfoRequest{})
+	reply, err := listed(ctx, c, "GetAllNodeInfo", c.nodes.GetAllNodeInfo, &raypb.GetAllNodeInfoRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("reading node labels: %w", err)
-	}
-	if err := statusError("GetAllNodeInfo", reply.GetStatus()); err != nil {
 		return nil, fmt.Errorf("reading node labels: %w", err)
 	}
 	labels := nodeInfoLabels(reply.GetNodeInfoList())

@@ -92,14 +92,19 @@ func (c *Client) readBeside(ctx context.Context, wire *autoscalerpb.ClusterResou
 	c.enterSession(wire.GetClusterSessionName(), wire.GetClusterResourceStateVersion())
 	var b beside
 	var err error
-	if b.v1, err = c.isV1(ctx); err == nil && b.v1 {
-		b.sdkRequest, _, err = c.kvGet(ctx, "", "autoscaler_resource_request")
-	}
-	if err != nil {
+	if b.v1, b.sdkRequest, err = c.v1Request(ctx); err != nil {
 		return b, err
 	}
 	b.labels, err = c.missingLabels(ctx, wire)
 	return b, err
+}
+
+// v1Request reads request_resources from the KV store if the head is a v1 head.
+func (c *Client) v1Request(ctx context.Context) (v1 bool, request []byte, err error) {
+	if v1, err = c.isV1(ctx); err == nil && v1 {
+		request, _, err = c.kvGet(ctx, "", "autoscaler_resource_request")
+	}
+	return v1, request, err
 }
 
 // decoder converts messages of Ray to types of raydemand, and adds findings for invalid values.

@@ -34,7 +34,7 @@ const whyEnded = "look at the head pod's log, whether its GCS has ended; a head 
 // unreached returns the error of a call without an answer from the head. The status from gRPC quotes the connection
 // error, nested in the errors of other layers. Only the innermost error is useful to operators of Ray.
 func (c *Client) unreached(s *status.Status, timeout time.Duration) error {
-	failure := &raydemand.Failure{Kind: raydemand.ErrUnavailable, Detail: s.String()}
+	failure := &raydemand.Failure{Detail: s.String()}
 	network := cmp.Or(c.config.ClosedBy,
 		"look whether the head pod lives, and whether a NetworkPolicy closes its GCS port to Heliostat")
 	if s.Code() == codes.DeadlineExceeded {
