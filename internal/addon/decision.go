@@ -216,6 +216,4 @@ type Event struct {
 	Reason, Message string
 	// Owner: the RayJob or RayService that owns the RayCluster gets the Event too.
 	Owner bool
-	// Until is the deadline that the message names; zero if it names none.
-	Until time.Time
 }

@@ -20,7 +20,6 @@ const (
 	ReasonNumGPUsWritten   = "NumGPUsWritten"
 	ReasonNumGPUsRefused   = "NumGPUsRefused"
 	ReasonRequestExpired   = "RequestExpired"
-	ReasonWaitingInShadow  = "WaitingInShadow"
 	ReasonGiveBackBegins   = "GiveBackBegins"
 	ReasonGiveBackEnds     = "GiveBackEnds"
 	ReasonWorkerGoing      = "WorkerGoing"

@@ -15,7 +15,7 @@ func (c *Controller) apply(ctx context.Context, r *record, v observe.View, i add
 	r.conditions.Start()
 	defer r.conditions.End()
 	c.confirm(ctx, r, &o)
-	c.emitConditions(ctx, r, o)
+	c.emitConditions(ctx, r, &o)
 	if o.View.Mode != nodepool.Managed {
 		r.memory.Patches.WantNoGrowth()
 	}
@@ -80,7 +80,7 @@ func addons(at func(*addon.Feature) act) func(*Controller, context.Context, *rec
 func always(*addon.Cycle) bool { return true }
 
 // suppose says what opting in would do with a RayCluster that is neither managed nor being deleted.
-func (c *Controller) suppose(ctx context.Context, r *record, o *addon.Cycle) {
+func (c *Controller) suppose(_ context.Context, _ *record, o *addon.Cycle) {
 	v := &o.View
 	if v.Mode == nodepool.Managed || v.Cluster.Deleting {
 		return
@@ -88,8 +88,5 @@ func (c *Controller) suppose(ctx context.Context, r *record, o *addon.Cycle) {
 	o.OptIn = optIn(&v.Cluster, v.Why, c.config.OnOptIn(v.Cluster))
 	if v.Mode != nodepool.Off && v.Live() {
 		addChanges(o.OptIn, o.Intent.Snapshot, o.Intent.Plan, o.NumGPUs)
-	}
-	if e, begins := waitingEvent(*v, o.OptIn, &r.conditions); begins {
-		c.emit(ctx, *v, e)
 	}
 }

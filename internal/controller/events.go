@@ -4,31 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// emitConditions emits each lasting condition once, when it begins.
-func (c *Controller) emitConditions(ctx context.Context, r *record, o addon.Cycle) {
-	lasting := lasting{View: o.View, Drains: r.memory.drains, Plan: o.Intent.Plan, Held: o.Intent.Held,
-		Breakers: r.memory.breakers, Reverted: r.memory.Patches.reverts.Text(o.View.Now), FreshErr: r.memory.fresh.err}
-	if r.gcs.Failures > 3 && o.View.Cluster.Head.Ready {
-		lasting.HeadFails = HeadSummary(r.gcs.LastErr, o.View.Cluster.Head)
-	}
-	if r.memory.guard.Doubts() {
-		lasting.Doubt = o.Paused
-	}
-	for _, e := range lasting.Events(&r.conditions) {
-		c.emit(ctx, o.View, e)
-	}
-}
 
 // emitOnce emits the Event of a lasting condition when it begins.
 func (c *Controller) emitOnce(ctx context.Context, r *record, v observe.View, e addon.Event) {
@@ -104,21 +87,3 @@ func drainEvent(w scaledown.DrainRequest, answer addon.Action) addon.Event {
 
 // clock writes a time of day with its zone, because readers are in others.
 func clock(t time.Time) string { return t.UTC().Format("15:04:05 MST") }
-
-// shadowGrace is how long demand must have waited before an Event reports it. Another autoscaler has acted by then:
-// Ray's own polls every 5 s.
-const shadowGrace = 10 * time.Second
-
-// waitingEvent returns one Event while demand waits that Heliostat could serve if it managed the RayCluster. If another
-// Heliostat manages it, or this one is read-only, there is nothing to opt in to.
-func waitingEvent(v observe.View, optIn *apiv1.OptIn, known *conditions) (e addon.Event, begins bool) {
-	if optIn == nil || optIn.Waiting == "" ||
-		slices.Contains([]string{addon.ReadOnly, addon.Parked, addon.SidecarManages}, v.Why.Code) {
-		return addon.Event{}, false
-	}
-	if !known.Lasted(v.Now, addon.ReasonWaitingInShadow, shadowGrace) ||
-		!known.begins(v.Now, addon.ReasonWaitingInShadow, addon.Event{}) {
-		return addon.Event{}, false
-	}
-	return addon.Event{Reason: addon.ReasonWaitingInShadow, Message: optIn.Waiting + "; " + optIn.Allow}, true
-}

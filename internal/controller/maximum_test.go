@@ -174,9 +174,7 @@ func TestAMaximumThatIsLoweredAgainGivesTheWholeDeadlineAgain(t *testing.T) {
 	w.limit("pair", 2)
 	w.after(45 * time.Second)
 	w.lastNothing("the maximum was raised before the deadline")
-	w.kube.events = nil
 	w.limit("pair", 0)
-	w.emitted(addon.ReasonDraining, 2, "a new deadline reported for each host")
 	w.goesAfter(25*time.Second, 2, "a new deadline has begun")
 	w.drains(2, "no drain of a node that drains already")
 }

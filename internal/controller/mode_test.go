@@ -42,15 +42,12 @@ func TestAModeThatTheNamespaceTakesBackStopsThePatch(t *testing.T) {
 	}
 }
 
-func TestAnUnknownNamespaceIsReportedOnceItLasts(t *testing.T) {
+func TestNothingIsWrittenWhileWhatTheNamespaceSaysIsUnknown(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 9))
 	hiddenNamespace(&w.kube.cluster)
 	w.want(2, gpu(1))
-	w.cycle()
-	w.emitted(addon.NamespaceUnknown, 0, "that of a new namespace is unknown for a moment")
 	w.seconds(10)
 	w.nothingWritten("it is not known whether the namespace says off")
-	w.emitted(addon.NamespaceUnknown, 1, "it lasts")
 }
 
 func TestEveryModeButManagedWritesNothingAtAll(t *testing.T) {

@@ -5,23 +5,21 @@ import (
 	"testing"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
+func TestWaitingDemandInShadowIsReportedWithTheWayOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*nodepool.Cluster)
-		events int
 		allow  string
 	}{
-		"nobody asked":            {func(*nodepool.Cluster) {}, 1, "to let Heliostat scale it: `autoscaler manage ml/llm`, or annotate it, or Namespace ml, with heliostat.dev/mode: managed"},
-		"shadow was asked for":    {func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Shadow }, 1, "`autoscaler manage ml/llm`"},
-		"frozen":                  {func(c *nodepool.Cluster) { c.Mode, c.Freeze = nodepool.Managed, true }, 1, "`autoscaler unfreeze ml/llm` resumes scaling"},
-		"Ray's own scales it":     {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, 1, "`autoscaler manage ml/llm` is not enough: Ray's own autoscaler runs"},
-		"our sidecar scales it":   {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, 0, "manages it"},
-		"its namespace is hidden": {hiddenNamespace, 1, "grant get, list and watch on namespaces"},
+		"nobody asked":            {func(*nodepool.Cluster) {}, "to let Heliostat scale it: `autoscaler manage ml/llm`, or annotate it, or Namespace ml, with heliostat.dev/mode: managed"},
+		"shadow was asked for":    {func(c *nodepool.Cluster) { c.NamespaceMode = nodepool.Shadow }, "`autoscaler manage ml/llm`"},
+		"frozen":                  {func(c *nodepool.Cluster) { c.Mode, c.Freeze = nodepool.Managed, true }, "`autoscaler unfreeze ml/llm` resumes scaling"},
+		"Ray's own scales it":     {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.RaySidecar }, "`autoscaler manage ml/llm` is not enough: Ray's own autoscaler runs"},
+		"our sidecar scales it":   {func(c *nodepool.Cluster) { c.Head.Sidecar = nodepool.OurSidecar }, "manages it"},
+		"its namespace is hidden": {hiddenNamespace, "grant get, list and watch on namespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Config{DefaultMode: nodepool.Shadow}, gpuGroup("gpu", 0, 0, 9))
@@ -31,22 +29,9 @@ func TestWaitingDemandInShadowIsReportedOnceWithTheWayOut(t *testing.T) {
 			if d.OptIn == nil || d.OptIn.Waiting != "demand is waiting, and Heliostat would launch 2 × gpu" || !strings.Contains(d.OptIn.Allow, c.allow) {
 				t.Fatalf("opt-in = %+v, want two launches and the way out %q", d.OptIn, c.allow)
 			}
-			w.emitted(addon.ReasonWaitingInShadow, 0, "before whoever else scales it could act")
-			for i := range 200 {
-				w.want(2+int64(i/10), gpu(1)) // what waits changes, and is still the same condition
-				w.after(time.Second)
-			}
-			if w.kube.emitted(addon.ReasonWaitingInShadow) != c.events {
-				t.Errorf("events = %v, want %s %d times", w.kube.events, addon.ReasonWaitingInShadow, c.events)
-			}
 			w.want(0, nil)
 			if d := w.after(time.Second); d.OptIn.Waiting != "" {
 				t.Errorf("waiting = %q though nothing does", d.OptIn.Waiting)
-			}
-			w.want(1, gpu(1))
-			w.seconds(12)
-			if w.kube.emitted(addon.ReasonWaitingInShadow) != 2*c.events {
-				t.Errorf("events = %v, want it reported anew after it was over", w.kube.events)
 			}
 			w.nothingWritten("shadow")
 		})

@@ -52,7 +52,8 @@ func newRecord(c *Controller) *record {
 
 // remember begins anew for a RayCluster.
 func (c *Controller) remember(r *record, uid string) {
-	r.remembered = remembered{uid: uid, memory: newMemory(), features: make([]addon.Feature, len(c.config.Addons))}
+	r.remembered = remembered{uid: uid, memory: newMemory(), conditions: conditions{},
+		features: make([]addon.Feature, len(c.config.Addons))}
 	for i := range c.config.Addons {
 		r.features[i] = c.config.Addons[i].New(loop{c, r})
 	}

@@ -3,7 +3,6 @@ package scaledown
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -83,10 +82,10 @@ type drainState struct {
 	Deadline time.Time
 	// badGPU: it was requested because of a bad GPU. found: it was found under way, and may be, too.
 	badGPU, found bool
-	// idle: the node had no work when the drain was requested. resumed: the deadline began after the drain did.
-	idle, resumed bool
-	refusals      int
-	retryAt       time.Time
+	// idle: the node had no work when the drain was requested.
+	idle     bool
+	refusals int
+	retryAt  time.Time
 }
 
 // Drains remembers, for safety, which nodes were asked to leave, so that they serve no demand before the GCS reports
@@ -134,23 +133,11 @@ func (d Drains) KeepDeadlines(v observe.View, wait time.Duration) {
 	for _, entry := range d {
 		switch {
 		case v.Mode != nodepool.Managed || !above[entry.Pod]:
-			entry.Deadline, entry.resumed = time.Time{}, false
+			entry.Deadline = time.Time{}
 		case v.Live() && entry.accepted && entry.Deadline.IsZero():
-			entry.Deadline, entry.resumed = v.Now.Add(wait), !entry.idle
+			entry.Deadline = v.Now.Add(wait)
 		}
 	}
-}
-
-// Resumed returns the drains whose deadline began after them, by pod.
-func (d Drains) Resumed() []*drainState {
-	var all []*drainState
-	for _, entry := range d {
-		if entry.resumed {
-			all = append(all, entry)
-		}
-	}
-	slices.SortFunc(all, func(a, b *drainState) int { return strings.Compare(a.Pod, b.Pod) })
-	return all
 }
 
 // podsAboveMaximum returns the pods of groups that have more pods than their maximum allows.
@@ -207,7 +194,7 @@ func (d *drainState) Refuse(now time.Time) {
 	pause := firstRetry << min(d.refusals, 8)
 	d.refusals++
 	d.accepted, d.answered = false, true
-	d.Deadline, d.resumed = time.Time{}, false
+	d.Deadline = time.Time{}
 	d.retryAt = now.Add(min(pause, lastRetry))
 }
 
@@ -222,7 +209,7 @@ func (d Drains) Begin(w DrainRequest, now time.Time) *drainState {
 	if !w.Going {
 		entry.Deadline = w.Deadline
 	}
-	entry.idle, entry.resumed = w.Reason == raydemand.DrainIdle, false
+	entry.idle = w.Reason == raydemand.DrainIdle
 	entry.accepted, entry.answered = false, false
 	entry.badGPU, entry.found = w.BadGPU, false
 	return entry

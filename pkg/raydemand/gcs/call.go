@@ -54,7 +54,8 @@ func listed[Q any, R interface{ GetStatus() *raypb.GcsStatus }](
 ) (R, error) {
 	reply, err := call(ctx, c, c.config.Timeout, name, method, request)
 	if status := reply.GetStatus(); err == nil && status.GetCode() != 0 {
-		err = fmt.Errorf("calling %s: the head answered code %d %s", name, status.GetCode(), quoted(status.GetMessage()))
+		err = fmt.Errorf("calling %s: the head answered code %d %s", name, status.GetCode(),
+			quoted(status.GetMessage()))
 	}
 	return reply, err
 }
