@@ -55,14 +55,14 @@ func TestAllForgetAGroupThatIsRenamed(t *testing.T) {
 	r := w.c.record(key)
 	for _, name := range []string{"gpu-1", "gpu-2", "gpu-3"} {
 		w.kube.cluster.Groups[0].Name = name
-		r.numGPUs.wrote(nodepool.NumGPUsTarget{Group: name}, w.now)
+		r.numGPUs.note(nodepool.NumGPUsTarget{Group: name}, nil, w.now)
 		w.after(time.Second)
 	}
 	if m := &r.memory; len(m.shapes) != 2 || len(m.breakers) > 2 {
 		t.Errorf("%d shapes and %d breakers of 2 groups are remembered", len(m.shapes), len(m.breakers))
 	}
-	if len(r.numGPUs.writes) != 1 {
-		t.Errorf("numbers of %d groups are remembered, want that of the one that exists", len(r.numGPUs.writes))
+	if len(r.numGPUs.groups) != 1 {
+		t.Errorf("numbers of %d groups are remembered, want that of the one that exists", len(r.numGPUs.groups))
 	}
 }
 

@@ -53,7 +53,6 @@ func (c *Controller) syncRefusal(
 	r *record, o addon.Cycle, g *nodepool.WorkerGroup, n nodepool.NumGPUs,
 ) *nodepool.SyncRefusal {
 	v := o.View
-	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
 	if n.Reported == nil && g.NumGPUsSync.Writes() {
 		return because(nodepool.SyncNotReported, n.Sources.Reported)
 	}
@@ -72,12 +71,15 @@ func (c *Controller) syncRefusal(
 	return c.syncObstacle(r, o, g, n)
 }
 
+func because(code, why string) *nodepool.SyncRefusal {
+	return &nodepool.SyncRefusal{Code: code, Why: why}
+}
+
 // syncObstacle returns why a number that may be written is not written now, or nil.
 func (c *Controller) syncObstacle(
 	r *record, o addon.Cycle, g *nodepool.WorkerGroup, n nodepool.NumGPUs,
 ) *nodepool.SyncRefusal {
 	v := o.View
-	because := func(code, why string) *nodepool.SyncRefusal { return &nodepool.SyncRefusal{Code: code, Why: why} }
 	if refusal := v.Cluster.SyncRefusal(g); refusal != nil {
 		return refusal
 	}
@@ -145,14 +147,14 @@ func (c *Controller) recordNumGPUs(
 			numbers.Sources.Reported)
 		switch attempt.Result {
 		case addon.ResultOK:
-			r.numGPUs.wrote(target, v.Now)
+			r.numGPUs.note(target, nil, v.Now)
 			c.config.Log.InfoContext(ctx, "num-gpus written", "cluster", v.Cluster.Key.String(), "group", target.Group,
 				"to", target.GPUs.String())
 			c.kube.Event(v.Cluster, false, addon.ReasonNumGPUsWritten, message)
 		case addon.ResultRefused:
 			var refusal *nodepool.SyncRefusal
 			errors.As(err, &refusal)
-			r.numGPUs.refuse(target.Group, refusal, v.Now)
+			r.numGPUs.note(target, refusal, v.Now)
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
 			message = refusal.Error()
 		default:
@@ -187,24 +189,22 @@ const (
 	mostRewrites = 2
 )
 
-// numGPUs is what is remembered of the numbers of GPUs that were written, by group, and of writes that failed. If it is
-// lost, one more write is refused or reverted.
+// numGPUs is what is remembered of the numbers of GPUs that were written. If it is lost, one more write is refused or
+// reverted.
 type numGPUs struct {
-	writes  map[string][]numGPUsWrite
-	refused map[string]numGPUsRefusal
-	rest    addon.Pause
+	groups map[string]writtenGPUs
+	rest   addon.Pause
 	// conflicts counts the conflicts in a row, which slow the loop down.
 	conflicts int
 }
 
-type numGPUsWrite struct {
-	gpus raydemand.Amount
-	at   time.Time
-}
-
-type numGPUsRefusal struct {
+// writtenGPUs is the number that was last written for a group, when, and how often in a row; and the last refusal.
+type writtenGPUs struct {
+	gpus    raydemand.Amount
+	at      time.Time
+	times   int
 	refusal *nodepool.SyncRefusal
-	until   time.Time
+	refused time.Time
 }
 
 // rayGPUs returns the GPUs that living Ray nodes announce, by group.
@@ -238,43 +238,33 @@ func announces(m observe.Member) bool { return m.Joined() && len(m.Node.Total) >
 
 // refusal returns the refusal that was recently learned for this group and number, or nil.
 func (s *numGPUs) refusal(group string, gpus raydemand.Amount, now time.Time) *nodepool.SyncRefusal {
-	if known := s.refused[group]; known.refusal != nil && now.Before(known.until) {
+	known := s.groups[group]
+	switch {
+	case known.refusal != nil && now.Sub(known.refused) < refusalLasts:
 		return known.refusal
-	}
-	writes := slices.DeleteFunc(s.writes[group], func(w numGPUsWrite) bool { return now.Sub(w.at) >= revertWindow })
-	if len(writes) == 0 {
-		delete(s.writes, group)
+	case known.gpus != gpus || known.times < mostRewrites || now.Sub(known.at) >= revertWindow:
 		return nil
 	}
-	s.writes[group] = writes
-	same := 0
-	for _, w := range writes {
-		if w.gpus == gpus {
-			same++
+	return because(nodepool.SyncReverted, fmt.Sprintf(
+		"%s was written %d times within %s and was reverted each time: set the number at its source",
+		gpus, known.times, revertWindow))
+}
+
+// note remembers a number that was written or, with a refusal, was not.
+func (s *numGPUs) note(target nodepool.NumGPUsTarget, refusal *nodepool.SyncRefusal, now time.Time) {
+	known := s.groups[target.Group]
+	if known.refusal = refusal; refusal != nil {
+		known.refused = now
+	} else {
+		if known.gpus != target.GPUs || now.Sub(known.at) >= revertWindow {
+			known.times = 0
 		}
+		known.gpus, known.at, known.times = target.GPUs, now, known.times+1
 	}
-	if same < mostRewrites {
-		return nil
+	if s.groups == nil {
+		s.groups = map[string]writtenGPUs{}
 	}
-	return &nodepool.SyncRefusal{
-		Code: nodepool.SyncReverted,
-		Why: fmt.Sprintf("%s was written %d times within %s and was reverted each time: set the number at its source",
-			gpus, same, revertWindow),
-	}
-}
-
-func (s *numGPUs) wrote(target nodepool.NumGPUsTarget, now time.Time) {
-	if s.writes == nil {
-		s.writes = map[string][]numGPUsWrite{}
-	}
-	s.writes[target.Group] = append(s.writes[target.Group], numGPUsWrite{target.GPUs, now})
-}
-
-func (s *numGPUs) refuse(group string, refusal *nodepool.SyncRefusal, now time.Time) {
-	if s.refused == nil {
-		s.refused = map[string]numGPUsRefusal{}
-	}
-	s.refused[group] = numGPUsRefusal{refusal, now.Add(refusalLasts)}
+	s.groups[target.Group] = known
 }
 
 // quietRefusals need nobody's attention: they are intended, or end by themselves.
@@ -290,6 +280,5 @@ var quietRefusals = []string{
 
 // forget forgets groups that are gone.
 func (s *numGPUs) forget(gone func(group string) bool) {
-	maps.DeleteFunc(s.writes, func(group string, _ []numGPUsWrite) bool { return gone(group) })
-	maps.DeleteFunc(s.refused, func(group string, _ numGPUsRefusal) bool { return gone(group) })
+	maps.DeleteFunc(s.groups, func(group string, _ writtenGPUs) bool { return gone(group) })
 }
