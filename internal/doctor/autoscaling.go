@@ -70,10 +70,8 @@ func (o *Object) sidecar() nodepool.Autoscaler {
 // park returns the patch with which in-tree autoscaling is on, and the head's container autoscaler is Heliostat's,
 // which does nothing while the fleet manages the RayCluster.
 func (x *inventory) park(o *Object) fix {
-	image := ""
-	if service, found := x.onlyService(); found {
-		image = service.container.Text("image")
-	}
+	_, service := x.program(heliostatImage)
+	image := service.Text("image")
 	on, options := o.raySpec().Path("enableInTreeAutoscaling"), o.raySpec().Path("autoscalerOptions")
 	var changes []change
 	if !o.Cluster.InTreeAutoscaling {
@@ -223,8 +221,8 @@ func networkCloses(x *inventory, o *Object, report reporter) {
 		return
 	}
 	namespace, labels := "heliostat", any(map[string]any{"app.kubernetes.io/name": "heliostat"})
-	fleet, found := x.onlyService()
-	if found {
+	fleet, _ := x.program(heliostatImage)
+	if fleet != nil {
 		namespace, labels = fleet.Namespace, fleet.Root().Get("spec", "selector", "matchLabels").Raw()
 	}
 	rule := map[string]any{
@@ -236,7 +234,7 @@ func networkCloses(x *inventory, o *Object, report reporter) {
 	}
 	rules := policy.Get("head", "ingressRules")
 	change := set(rules.Path().Index(len(rules.Items())), rule)
-	if !found {
+	if fleet == nil {
 		change = change.Hint("use the namespace and the labels of your Heliostat")
 	}
 	report(occurrence{Path: rules.Path(), Why: o.Cluster.Head.ClosedBy +

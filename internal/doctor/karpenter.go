@@ -68,31 +68,18 @@ func orDefault(v fieldpath.Value, standard string) string {
 	return v.String()
 }
 
-// reportUnguarded reports an occurrence if pods that may be on nodes of the NodePool have no guard. If nothing shows
-// whether they have one, that is only good to know.
+// reportUnguarded reports an occurrence if pods that may be on nodes of the NodePool have no guard.
 func reportUnguarded(x *inventory, nodePool string, report reporter, found occurrence) {
-	var bare, unknown []rayGroup
+	var bare []rayGroup
 	for _, g := range x.Groups {
-		if !mayHavePods(g) || !x.mayServe(nodePool, g) {
-			continue
-		}
-		if guarded, known := x.guarded(g); !known {
-			unknown = append(unknown, g)
-		} else if !guarded {
+		if mayHavePods(g) && x.mayServe(nodePool, g) && x.unguarded(g) {
 			bare = append(bare, g)
 		}
 	}
-	switch {
-	case len(bare) > 0:
+	if len(bare) > 0 {
 		found.More = "pods of " + groupsText(bare) + " may run there and have no guard"
-	case len(unknown) > 0:
-		found.Severity = raydemand.Info
-		found.More = "pods of " + groupsText(unknown) + " may run there, and no pod and no Deployment of Heliostat " +
-			"among the objects shows whether they have a guard"
-	default:
-		return
+		report(found)
 	}
-	report(found)
 }
 
 // mayHavePods reports whether the group may have a pod at all.
@@ -109,11 +96,10 @@ func groupsText(groups []rayGroup) string {
 	return text
 }
 
-// guarded reports whether a group, or a head, is guarded: whether something keeps Karpenter from evicting its working
-// pods. The annotation of its pod template is proof, and so is a pod of the RayCluster that Heliostat has guarded: it
-// guards all of a managed RayCluster, and its head always. Otherwise the flags of Heliostat's Deployment count, and
-// then that a running head has no guard. It returns false for known if nothing among the objects shows it.
-func (x *inventory) guarded(g rayGroup) (guarded, known bool) {
+// unguarded reports whether nothing keeps Karpenter from evicting the working pods of a group, or of a head: its head
+// runs without a guard. The annotation of its pod template guards it, and so does a pod of the RayCluster that
+// Heliostat has guarded: it guards all of a managed RayCluster, and its head always.
+func (x *inventory) unguarded(g rayGroup) bool {
 	cluster := g.Of.Cluster
 	ours := cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUs ||
 		slices.ContainsFunc(cluster.Workers, func(w nodepool.Worker) bool {
@@ -122,15 +108,10 @@ func (x *inventory) guarded(g rayGroup) (guarded, known bool) {
 	ofHead := g.Workers == nil && cluster.Head.Guard.DoNotDisrupt == nodepool.MarkedByUser
 	template := g.Text("template", "metadata", "annotations", nodepool.DoNotDisruptAnnotation)
 	if ours || ofHead || template == nodepool.DoNotDisrupt {
-		return true, true
-	}
-	if service, found := x.onlyService(); found {
-		if guarded, known := service.guards(g.Of); known {
-			return guarded, true
-		}
+		return false
 	}
 	head := x.headPod(g.Of)
-	return false, head != nil && head.Root().Text("status", "phase") == "Running"
+	return head != nil && head.Root().Text("status", "phase") == "Running"
 }
 
 // budgetBlocks reports a PodDisruptionBudget over pods of Ray if Kubernetes compares it with the scale of their

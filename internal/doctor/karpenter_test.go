@@ -23,11 +23,11 @@ func heliostatsGuard() map[string]any {
 	return map[string]any{"karpenter.sh/do-not-disrupt": "true", "heliostat.dev/guard": "karpenter.sh/do-not-disrupt"}
 }
 
-// Each manifest has a managed RayCluster, Heliostat's Deployment without --protect-busy, and a NodePool that serves the
-// group. The case changes one thing of it.
+// Each manifest has a RayCluster, its head pod without a guard, and a NodePool that serves the group. The case changes
+// one thing of it.
 func TestWhatKarpenterDoesToUnguardedPodsIsAWarningOnlyIfItIsProven(t *testing.T) {
 	const consolidation, expiry = "consolidation-unguarded", "expiry-unguarded"
-	const args, disruption = "/spec/template/spec/containers/0/args", "/spec/disruption"
+	const disruption = "/spec/disruption"
 	template := worker[:len(worker)-len("/spec")] + "/metadata"
 	remove := func(i int) func(*testing.T, []map[string]any) []map[string]any {
 		return func(_ *testing.T, all []map[string]any) []map[string]any { return slices.Delete(all, i, i+1) }
@@ -55,36 +55,17 @@ func TestWhatKarpenterDoesToUnguardedPodsIsAWarningOnlyIfItIsProven(t *testing.T
 		"a budget of no node at some times":  {consolidation, set(2, disruption+"/budgets", []any{map[string]any{"nodes": "0", "schedule": "@daily", "duration": "8h"}}), raydemand.Warning},
 		"a budget of no empty node":          {consolidation, set(2, disruption+"/budgets", []any{map[string]any{"nodes": "0", "reasons": []any{"Empty"}}}), raydemand.Warning},
 		"another API of that kind":           {consolidation, set(2, "/apiVersion", "example.com/v1"), ""},
-		"no Deployment of Heliostat":         {consolidation, remove(1), raydemand.Info},
+		"no pod shows whether it has one":    {consolidation, remove(1), ""},
 		"the group's own annotation":         {consolidation, set(0, template, map[string]any{"annotations": map[string]any{"karpenter.sh/do-not-disrupt": "true"}}), ""},
 		"a duration guards for a while only": {consolidation, set(0, template, map[string]any{"annotations": map[string]any{"karpenter.sh/do-not-disrupt": "1h"}}), raydemand.Warning},
-		"the flag as two words":              {consolidation, set(1, args, []any{"serve", "--protect-busy", "true"}), ""},
-		"the flag alone":                     {consolidation, set(1, args, []any{"serve", "--protect-busy"}), ""},
-		"the flag as a variable": {consolidation, func(t *testing.T, all []map[string]any) []map[string]any {
-			field(t, all[1], args, []any{"serve"})
-			field(t, all[1], "/spec/template/spec/containers/0/env", []any{map[string]any{"name": "HELIOSTAT_PROTECT_BUSY", "value": "true"}})
-			return all
-		}, ""},
-		"a configuration file may have the flag": {consolidation, set(1, args, []any{"serve", "--config=/etc/heliostat.yaml"}), raydemand.Info},
-		"a RayCluster that nobody manages": {consolidation, func(t *testing.T, all []map[string]any) []map[string]any {
-			field(t, all[0], "/metadata/annotations", map[string]any{"heliostat.dev/mode": "shadow"})
-			field(t, all[1], args, []any{"serve", "--mode=managed", "--protect-busy"})
-			return all
-		}, raydemand.Warning},
-		"a RayCluster that is managed by the service's mode": {consolidation, func(t *testing.T, all []map[string]any) []map[string]any {
-			field(t, all[0], "/metadata/annotations", map[string]any{})
-			field(t, all[1], args, []any{"serve", "--mode=managed", "--protect-busy"})
-			return all
-		}, ""},
-		"the head runs without a guard":  {consolidation, with(rayPod("h", "headgroup", "head", nil)), raydemand.Warning},
-		"the head runs with a guard":     {consolidation, with(rayPod("h", "headgroup", "head", heliostatsGuard())), ""},
-		"a user has guarded the head":    {consolidation, with(rayPod("h", "headgroup", "head", map[string]any{"karpenter.sh/do-not-disrupt": "true"})), raydemand.Warning},
-		"a worker with a guard, no head": {consolidation, with(rayPod("w", "a100", "worker", heliostatsGuard())), ""},
-		"a NodePool of another group":    {consolidation, set(2, "/spec/template/spec/taints", []any{map[string]any{"key": "other", "effect": "NoSchedule"}}), ""},
-		"nodes live for ever":            {expiry, set(2, "/spec/template/spec/expireAfter", "Never"), ""},
-		"the age is the default":         {expiry, set(2, "/spec/template/spec/expireAfter", nil), raydemand.Warning},
-		"an age without a grace period":  {expiry, set(2, "/spec/template/spec/terminationGracePeriod", nil), raydemand.Warning},
-		"an age, and nothing of guards":  {expiry, remove(1), raydemand.Info},
+		"the head runs without a guard":      {consolidation, with(rayPod("h", "headgroup", "head", nil)), raydemand.Warning},
+		"the head runs with a guard":         {consolidation, with(rayPod("h", "headgroup", "head", heliostatsGuard())), ""},
+		"a user has guarded the head":        {consolidation, with(rayPod("h", "headgroup", "head", map[string]any{"karpenter.sh/do-not-disrupt": "true"})), raydemand.Warning},
+		"a worker with a guard, no head":     {consolidation, with(rayPod("w", "a100", "worker", heliostatsGuard())), ""},
+		"a NodePool of another group":        {consolidation, set(2, "/spec/template/spec/taints", []any{map[string]any{"key": "other", "effect": "NoSchedule"}}), ""},
+		"nodes live for ever":                {expiry, set(2, "/spec/template/spec/expireAfter", "Never"), ""},
+		"the age is the default":             {expiry, set(2, "/spec/template/spec/expireAfter", nil), raydemand.Warning},
+		"an age without a grace period":      {expiry, set(2, "/spec/template/spec/terminationGracePeriod", nil), raydemand.Warning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := c.change(t, objects(t, "testdata/shows/"+c.code+".yaml"))

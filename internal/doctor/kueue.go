@@ -177,10 +177,9 @@ func (x *inventory) batchScheduler(o *Object) string {
 	if head := x.headPod(o); head != nil {
 		return head.Root().Text("spec", "schedulerName")
 	}
-	for _, operator := range x.programs("kuberay/operator") {
-		if name, _ := operator.flag("batch-scheduler"); name != "" {
-			return name
-		}
+	_, operator := x.program(operatorImage)
+	if name := flagOf(operator, "batch-scheduler"); name != "" {
+		return name
 	}
 	for label := range o.Root().Texts("metadata", "labels") {
 		switch {

@@ -39,12 +39,9 @@ func groupUnknown(_ *inventory, o *Object, report reporter) {
 
 // warmNodesLeft reports a CapacityBuffer of a Heliostat that, as its Deployment shows, does not ask for nodes any more.
 func warmNodesLeft(x *inventory, o *Object, report reporter) {
-	service, found := x.onlyService()
-	if !found {
-		return
-	}
+	_, service := x.program(heliostatImage)
 	by := o.Root().Get("metadata", "labels", "app.kubernetes.io/managed-by")
-	if on, known := service.switched("warm-nodes"); known && !on && by.Text() == "heliostat" {
+	if flagOf(service, "warm-nodes") == "false" && by.Text() == "heliostat" {
 		template := &Object{Kind: "PodTemplate", Namespace: o.Namespace, Name: o.Name}
 		report(occurrence{Path: by.Path(), Seen: by.Text(),
 			Fix: run(kubectl(o, "delete")).Then(kubectl(template, "delete")).Hint("or serve with --warm-nodes again")})

@@ -73,7 +73,7 @@ kind: CapacityBuffer
 metadata: {name: theirs, namespace: ml}
 `
 	for args, want := range map[string][]string{
-		"serve":                       {"warm-nodes-left CapacityBuffer/ml/heliostat-nodes-1"},
+		"serve":                       nil,
 		"serve, --warm-nodes=false":   {"warm-nodes-left CapacityBuffer/ml/heliostat-nodes-1"},
 		"serve, --warm-nodes":         nil,
 		"serve, --config=/etc/x.yaml": nil,

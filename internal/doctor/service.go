@@ -1,92 +1,42 @@
 package doctor
 
 import (
-	"strconv"
+	"cmp"
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
-	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// program is a Deployment with a container that runs a program, and the words of that container's command line.
-type program struct {
-	*Object
-	container fieldpath.Value
-	words     []string
-}
+// heliostatImage is in the name of Heliostat's image, and operatorImage in that of KubeRay's operator.
+const (
+	heliostatImage = "heliostat"
+	operatorImage  = "kuberay/operator"
+)
 
-// heliostatImage is in the name of Heliostat's image.
-const heliostatImage = "heliostat"
-
-// programs returns the Deployments that have a container whose image has the given name in it.
-func (x *inventory) programs(image string) (all []program) {
+// program returns the only Deployment among the objects that has a container of an image, and that container. Of
+// several, it is unknown which one manages a RayCluster; then, as without one, it returns nil.
+func (x *inventory) program(image string) (only *Object, container fieldpath.Value) {
 	for _, o := range x.ByKind["Deployment"] {
 		for _, c := range o.Root().Items("spec", "template", "spec", "containers") {
 			if !strings.Contains(c.Text("image"), image) {
 				continue
 			}
-			words := append(c.TextList("command"), c.TextList("args")...)
-			all = append(all, program{Object: o, container: c, words: words})
-			break
+			if only != nil && only != o {
+				return nil, fieldpath.Value{}
+			}
+			only, container = o, c
 		}
 	}
-	return all
+	return only, container
 }
 
-// onlyService returns the only Deployment of Heliostat among the objects. Of several, it is unknown which one manages a
-// RayCluster.
-func (x *inventory) onlyService() (only program, found bool) {
-	if all := x.programs(heliostatImage); len(all) == 1 {
-		return all[0], true
-	}
-	return program{}, false
-}
-
-// switched reports whether a flag of the service is on. It returns false for known if only the service's configuration
-// file says it.
-func (p program) switched(name string) (on, known bool) {
-	text, set := p.flag(name)
-	if !set {
-		return false, !p.configured()
-	}
-	on, err := strconv.ParseBool(text)
-	return on, err == nil
-}
-
-func (p program) configured() bool {
-	_, set := p.flag("config")
-	return set
-}
-
-// guards reports whether the service guards the pods of a RayCluster. It returns false for known if only the service's
-// configuration file says it.
-func (p program) guards(o *Object) (guards, known bool) {
-	mode, known := string(o.Mode()), true
-	if mode == "" {
-		mode, _ = p.flag("mode")
-		known = mode != "" || !p.configured()
-	}
-	protects, saysSo := p.switched("protect-busy")
-	return protects && mode == string(nodepool.Managed), known && saysSo
-}
-
-// flag returns the value of a flag of serve, from its arguments or else from its environment. A flag without a value
-// is true.
-func (p program) flag(name string) (value string, set bool) {
-	if v, known := env(p.container, "HELIOSTAT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); known {
-		value, set = v.Text(), true
-	}
-	for i, word := range p.words {
-		key, text, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		switch {
-		case key != name || !strings.HasPrefix(word, "-"):
-			continue
-		case !inOne && i+1 < len(p.words) && !strings.HasPrefix(p.words[i+1], "-"):
-			text = p.words[i+1]
-		case !inOne:
-			text = "true"
+// flagOf returns the value of a flag in a container's command line, as --name=value. A flag without a value is true.
+func flagOf(container fieldpath.Value, name string) (value string) {
+	for _, word := range slices.Concat(container.TextList("command"), container.TextList("args")) {
+		if key, text, _ := strings.Cut(strings.TrimLeft(word, "-"), "="); key == name {
+			value = cmp.Or(text, "true")
 		}
-		value, set = text, true
 	}
-	return value, set
+	return value
 }
