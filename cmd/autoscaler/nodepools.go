@@ -36,9 +36,7 @@ func newNodepoolsCommand() *cobra.Command {
 			"nodes -o yaml` prints them.\n" +
 			"\n" +
 			"Pods, ResourceSlices and ResourceClaims show what is free on each card. The Cluster Autoscaler's\n" +
-			"status and Karpenter's NodePools show how far pools may grow. Karpenter's NodeClaims show how\n" +
-			"many nodes are on their way: in the column COMING, 2+1 means two launched and one requested,\n" +
-			"which may still fail.\n" +
+			"status and Karpenter's NodePools show how far pools may grow.\n" +
 			"\n" +
 			"In tables, - means unknown or absent, and FREE/UNITS is how many units of a resource no pod\n" +
 			"requests, of how many there are. -o wide has more columns; FREE PER CARD has an entry for each\n" +

@@ -65,9 +65,9 @@ alihn1-qas-k8s-w31212 np496f712af36a449db6e3e148a9308190 whole Tesla-P4 1 hardwa
 ip-10-0-5-152.ap-northeast-2.compute.internal gpu whole a100 8 hardware nvidia.com/gpu -/8
 miaohua-a-79 - mps - 8 limit nvidia.com/gpu -/32
 
-POOL NODES COMING MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS
-gpu 1 - - - whole a100 8 - yes nvidia.com/gpu -/8
-np496f712af36a449db6e3e148a9308190 1 - - - whole Tesla-P4 1 - no nvidia.com/gpu -/1
+POOL NODES MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS
+gpu 1 - - whole a100 8 - yes nvidia.com/gpu -/8
+np496f712af36a449db6e3e148a9308190 1 - - whole Tesla-P4 1 - no nvidia.com/gpu -/1
 
 PROBLEMS
 alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
@@ -79,7 +79,7 @@ alihn1-qas-k8s-w31212: cordoned: spec.unschedulable is set
 	for _, want := range []string{
 		"NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS MIB PER UNIT FREE PER CARD\nalihn1-qas-k8s-w31212 np496f712af36a449db6e3e148a9308190 whole",
 		"1 hardware nvidia.com/gpu -/1 nvidia.com/gpu=7611 -\n",
-		"PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS\ngpu 1 - - - whole a100 8 - yes nvidia.com/gpu -/8 karpenter hardware nvidia.com/gpu=present:NoSchedule\n",
+		"PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS\ngpu 1 - - whole a100 8 - yes nvidia.com/gpu -/8 karpenter hardware nvidia.com/gpu=present:NoSchedule\n",
 	} {
 		if !strings.Contains(squeezed(wide)+"\n", want) {
 			t.Errorf("-o wide: want in it %q, got\n%s", want, wide)
@@ -230,9 +230,9 @@ func TestNodepoolsShowsWhatIsFreeOnEachCardAndHowFarPoolsMayGrow(t *testing.T) {
 	want := `NODE POOL KIND PRODUCT CARDS ISOLATION FREE/UNITS MIB PER UNIT FREE PER CARD
 gpu-0 shared gpu-mem - 4 limit aliyun.com/gpu-mem 51/60 aliyun.com/gpu-mem=1024 15360MiB,6144MiB,15360MiB,15360MiB
 
-POOL NODES COMING MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS
-a100 0 - 0 2 mig NVIDIA-A100-SXM4-40GB 0 - yes - configured hardware sku=gpu:NoSchedule
-shared 1 - 0 6 gpu-mem - 4 1.2 no aliyun.com/gpu-mem 51/60 gke limit -`
+POOL NODES MIN MAX KIND PRODUCT CARDS PRICE SPOT FREE/UNITS PROVIDER ISOLATION TAINTS
+a100 0 0 2 mig NVIDIA-A100-SXM4-40GB 0 - yes - configured hardware sku=gpu:NoSchedule
+shared 1 0 6 gpu-mem - 4 1.2 no aliyun.com/gpu-mem 51/60 gke limit -`
 	if diff := cmp.Diff(want, squeezed(out)); code != cli.ExitOK || diff != "" {
 		t.Errorf("exit %d %s (-want +got):\n%s", code, errOut, diff)
 	}

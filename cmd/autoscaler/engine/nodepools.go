@@ -94,7 +94,6 @@ func NodepoolsReport(set *decode.NodeSet, reader sharing.Reader, config landing.
 		Pools: landing.All(reader, nodes, config, set.Ceilings),
 		Notes: append([]string{}, set.Notes...),
 	}
-	landing.CountClaims(report.Pools, set.Claims, reader.At)
 	for _, node := range nodes {
 		report.Nodes = append(report.Nodes, reader.Read(node))
 	}

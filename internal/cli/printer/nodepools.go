@@ -38,26 +38,15 @@ func writeNodes(p *Page, nodes []sharing.GPUs) {
 }
 
 func writePools(p *Page, list []landing.Pool) {
-	t := newTable("POOL", "NODES", "COMING", "MIN", "MAX", "KIND", "PRODUCT", "CARDS", "PRICE", "SPOT", "FREE/UNITS",
+	t := newTable("POOL", "NODES", "MIN", "MAX", "KIND", "PRODUCT", "CARDS", "PRICE", "SPOT", "FREE/UNITS",
 		"PROVIDER*", "ISOLATION*", "TAINTS*")
 	for _, pool := range list {
 		least, most := boundsOf(pool.Ceiling)
-		t.Add(pool.Name, pool.Nodes, comingOf(pool.NodeClaims), least, most, pool.Kind, known(pool.Product),
+		t.Add(pool.Name, pool.Nodes, least, most, pool.Kind, known(pool.Product),
 			known(pool.Cards), known(pool.Price), yesOrNo[pool.Spot], freeOf(pool.Free, pool.Units), pool.Provider,
 			pool.Isolation, strings.Join(pool.Taints, ","))
 	}
 	t.WriteApart(p)
-}
-
-// comingOf returns the number of launched NodeClaims of a pool and, after +, those that may still fail.
-func comingOf(claims *landing.ClaimCount) string {
-	switch {
-	case claims == nil:
-		return ""
-	case claims.Requested > 0:
-		return fmt.Sprintf("%d+%d", claims.Launched, claims.Requested)
-	}
-	return fmt.Sprint(claims.Launched)
 }
 
 // freeOf writes for each resource how many units are free, out of how many: nvidia.com/mig-1g.5gb 3/8, or -/8 if

@@ -16,12 +16,11 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
-	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
 // ListNodes reads all nodes from the API server, and what describes their GPUs besides: pods, ResourceSlices and
-// ResourceClaims, the Cluster Autoscaler's status, and Karpenter's NodePools and NodeClaims. Only nodes are required.
-// Other objects that are forbidden are a note, and what they would say is unknown.
+// ResourceClaims, the Cluster Autoscaler's status, and Karpenter's NodePools. Only nodes are required. Other objects
+// that are forbidden are a note, and what they would say is unknown.
 func ListNodes(ctx context.Context, config *rest.Config) (*decode.NodeSet, error) {
 	client, err := dynamic.NewForConfig(limited(config))
 	if err != nil {
@@ -62,8 +61,6 @@ func ListNodes(ctx context.Context, config *rest.Config) (*decode.NodeSet, error
 			return set.Add(config.Object)
 		}, func() {}, func() {}},
 		{"Karpenter's NodePools", "how far they may grow", all(decode.NodePoolResource), func() {}, func() {}},
-		{"Karpenter's NodeClaims", "which nodes are being added", all(decode.NodeClaimResource),
-			func() { set.Claims = []landing.NodeClaim{} }, func() { set.Claims = nil }},
 	} {
 		source.know()
 		err := source.list()

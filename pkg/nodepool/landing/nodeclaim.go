@@ -111,40 +111,6 @@ func (c *NodeClaim) room(bound Quantities) Quantities {
 	return left
 }
 
-// ClaimCount counts NodeClaims whose nodes are on their way.
-type ClaimCount struct {
-	// Launched claims have a machine; Requested ones may still fail.
-	Launched  int `json:"launched"`
-	Requested int `json:"requested"`
-}
-
-// CountClaims sets on Karpenter's pools how many of their nodes are on their way at a moment. At the zero moment, for
-// claims read from files, the age of claims is ignored. claims is nil if they were not read.
-func CountClaims(pools []Pool, claims []NodeClaim, now time.Time) {
-	if claims == nil {
-		return
-	}
-	for i := range pools {
-		if pool := &pools[i]; pool.Provider == FromKarpenter {
-			pool.NodeClaims = &ClaimCount{}
-			for k := range claims {
-				if claims[k].Pool == pool.Name {
-					pool.NodeClaims.count(&claims[k], now)
-				}
-			}
-		}
-	}
-}
-
-func (c *ClaimCount) count(claim *NodeClaim, now time.Time) {
-	switch progress := claim.progress(now); {
-	case progress.hasMachine():
-		c.Launched++
-	case progress == Requested:
-		c.Requested++
-	}
-}
-
 // Incoming is how many pods of a worker group without a node fit on the NodeClaims that are on their way. It counts
 // places, not pods: Karpenter does not tie a pod to a claim, and the scheduler binds whichever pod comes first
 // (docs/reference/facts.md#karpenter-nodeclaims).

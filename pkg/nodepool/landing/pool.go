@@ -52,9 +52,6 @@ type Pool struct {
 	// Price is the configured price of one node per hour. Ceiling is how far the pool may grow; nil if unknown.
 	Price   *float64 `json:"price"`
 	Ceiling *Ceiling `json:"ceiling"`
-	// NodeClaims counts Karpenter's NodeClaims whose nodes are on their way; nil if unknown or if the pool is not
-	// Karpenter's.
-	NodeClaims *ClaimCount `json:"nodeClaims"`
 	// Shape describes a new node, if one is declared.
 	Shape *sharing.GPUs `json:"shape"`
 	// Problems is the number of problems on all nodes.

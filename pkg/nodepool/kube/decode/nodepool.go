@@ -118,20 +118,16 @@ func ReadNodeClaim(object *unstructured.Unstructured) (landing.NodeClaim, error)
 		err = withField(object.Object, &read, err)
 		return landing.NodeClaim{}, fmt.Errorf("reading NodeClaim %s: %w", object.GetName(), err)
 	}
-	return read.claim(), nil
-}
-
-func (c *claimObject) claim() landing.NodeClaim {
 	claim := landing.NodeClaim{
-		Name: c.Metadata.Name, Pool: c.Metadata.Labels[karpenterPool], Node: c.Status.NodeName,
-		Deleting: c.Metadata.DeletionTimestamp != nil, CreatedAt: c.Metadata.CreationTimestamp.Time,
-		Requests: quantitiesOf(c.Spec.Resources.Requests),
+		Name: read.Metadata.Name, Pool: read.Metadata.Labels[karpenterPool], Node: read.Status.NodeName,
+		Deleting: read.Metadata.DeletionTimestamp != nil, CreatedAt: read.Metadata.CreationTimestamp.Time,
+		Requests: quantitiesOf(read.Spec.Resources.Requests),
 		Template: landing.NodeTemplate{
-			Labels: maps.Clone(c.Metadata.Labels), Requirements: c.Spec.Requirements,
-			Taints: Taints(&corev1.Node{Spec: corev1.NodeSpec{Taints: c.Spec.Taints}}),
+			Labels: maps.Clone(read.Metadata.Labels), Requirements: read.Spec.Requirements,
+			Taints: Taints(&corev1.Node{Spec: corev1.NodeSpec{Taints: read.Spec.Taints}}),
 		},
 	}
-	for _, condition := range c.Status.Conditions {
+	for _, condition := range read.Status.Conditions {
 		met := condition.Status == metav1.ConditionTrue
 		switch condition.Type {
 		case claimLaunched:
@@ -149,10 +145,10 @@ func (c *claimObject) claim() landing.NodeClaim {
 			}
 		}
 	}
-	if claim.Launched && len(c.Status.Allocatable) > 0 {
-		claim.Allocatable = quantitiesOf(c.Status.Allocatable)
+	if claim.Launched && len(read.Status.Allocatable) > 0 {
+		claim.Allocatable = quantitiesOf(read.Status.Allocatable)
 	}
-	return claim.Classed()
+	return claim.Classed(), nil
 }
 
 func quantitiesOf(list corev1.ResourceList) landing.Quantities {

@@ -31,8 +31,6 @@ type NodeSet struct {
 	held   map[types.NamespacedName][]resourcev1.DeviceRequestAllocationResult
 	// Ceilings are those of the Cluster Autoscaler's status and of Karpenter's NodePools.
 	Ceilings []landing.Ceiling
-	// Claims are Karpenter's NodeClaims; nil if there are none or they are forbidden.
-	Claims []landing.NodeClaim
 	// Notes say what could not be read and is therefore unknown.
 	Notes []string
 }
@@ -51,8 +49,8 @@ func (s *NodeSet) Nodes() []sharing.NodeObject {
 }
 
 // Read adds objects as `kubectl get -o yaml` or `-o json` prints them: documents of kind Node, Pod, ResourceSlice,
-// ResourceClaim, NodePool, NodeClaim and the Cluster Autoscaler's ConfigMap, or lists of objects. It ignores objects of
-// other kinds. It returns an error for a document that is not an object, or an object of those kinds that cannot be
+// ResourceClaim, NodePool and the Cluster Autoscaler's ConfigMap, or lists of objects. It ignores objects of other
+// kinds. It returns an error for a document that is not an object, or an object of those kinds that cannot be
 // read. A pod, status or NodePool that cannot be read is a note.
 func (s *NodeSet) Read(in io.Reader) error {
 	objects, places, err := ReadObjects(in)
@@ -87,8 +85,6 @@ func (s *NodeSet) Add(object map[string]any) error {
 		if s.note(err); err == nil {
 			s.Ceilings = append(s.Ceilings, ceiling)
 		}
-	case kind == "NodeClaim" && group == "karpenter.sh":
-		s.note(decodeInto(object, "nodeclaim", func(claim *claimObject) error { s.addNodeClaim(claim); return nil }))
 	}
 	return nil
 }
@@ -206,5 +202,3 @@ func (s *NodeSet) addStatus(config *corev1.ConfigMap) error {
 	s.Ceilings = append(s.Ceilings, ceilings...)
 	return nil
 }
-
-func (s *NodeSet) addNodeClaim(claim *claimObject) { s.Claims = append(s.Claims, claim.claim()) }
