@@ -41,7 +41,7 @@ func TestADemandIsExplainedWithEveryGroupThatWasConsidered(t *testing.T) {
 			Details: []Detail{
 				{About: "group cool", Reason: Reason{Code: model.CodeTooSmall, Message: "too small: needs 1 GPU, has 0"}},
 				{About: "group gpu", Reason: Reason{Code: CodeLaunch, Message: "launching 1 pod, which serves 1"}},
-				{About: "group late", Reason: Reason{Code: model.CodeNotChosen, Message: "group gpu was chosen: price 3.2 > 1.1"}},
+				{About: "group late", Reason: Reason{Code: model.CodeNotChosen, Message: "group gpu was chosen: price of a pod 3.2 > 1.1"}},
 			}}},
 		"cooling down": {raydemand.Bundle{"TPU": raydemand.Whole(4)}, Explanation{About: "demand {TPU 4}",
 			Reason: Reason{Code: CoolingDown, Message: "2 asked, 2 wait until a group has cooled down: group cool: cooling down for 40s: 3 pods are unschedulable; " +

@@ -20,7 +20,7 @@ import (
 // else, and need no turn. So plans in turns add up to what all of the demand needs.
 //
 // The fixed point: a plan launches only for shapes that have no room beside all that does. Each launch leaves fewer of
-// them, and idle workers that deferred demand could use stay. So when all turns are through and no demand has changed,
+// them, and idle workers stay. So when all turns are through and no demand has changed,
 // either all of it has room and nothing is deferred, or a limit prevents the rest. Then the plans are empty.
 
 // A plan takes on fewShapes different shapes, unless its policy says another number. To read very many single shapes,
@@ -38,6 +38,10 @@ func mostShapesOf(policy model.Policy, single int) int {
 	}
 	return min(max(fewShapes, single/20), mostShapes)
 }
+
+// jointly is the position of all bundles of owners' requests that are all or nothing: a part of one is never served
+// alone.
+const jointly = "0000000000000000"
 
 // turn is a shape or a kind of gang on the ring, and as how many shapes it counts.
 type turn struct {
@@ -68,7 +72,13 @@ func (p *Search) deferMany(within []*Item) (later []*Gang) {
 		text = p.appendDescription(text[:0], it)
 		it.position = position(text)
 	}
-	p.joinTurns()
+	for i := range p.RestRequests {
+		for _, k := range p.RestRequests[i].kinds {
+			if s := &p.RestRequests[i]; s.AllOrNothing && !s.Plain {
+				p.kinds[k].position = jointly
+			}
+		}
+	}
 	for _, it := range items {
 		ring = append(ring, turn{it.position, 1, []*bool{&it.Deferred, &it.aside}})
 	}
@@ -104,28 +114,6 @@ func (p *Search) deferMany(within []*Item) (later []*Gang) {
 	}
 	p.placeable = now
 	return later
-}
-
-// joinTurns gives all bundles of an owner's request that is all or nothing the same position, because a part of it is
-// never served alone. Requests that share a kind of bundle have their turn together.
-func (p *Search) joinTurns() {
-	for joined := true; joined; {
-		joined = false
-		for i := range p.RestRequests {
-			s := &p.RestRequests[i]
-			first := ""
-			for _, k := range s.kinds {
-				if at := p.kinds[k].position; s.AllOrNothing && !s.Plain && at != "" && (first == "" || at < first) {
-					first = at
-				}
-			}
-			for _, k := range s.kinds {
-				if it := p.kinds[k]; first != "" && it.position != "" && it.position != first {
-					it.position, joined = first, true
-				}
-			}
-		}
-	}
 }
 
 // compareTurns compares two positions by how soon they follow the turn of this plan.
@@ -210,41 +198,29 @@ func (p *Search) hold(aside []*Item, later []*Gang, classes []NodeClass) []NodeC
 		}
 	}
 	p.heldRuns = append(p.heldRuns, l.runs...)
-	l = p.holdItems(l, aside)
+	isJoint := func(it *Item) bool { return it.position == jointly }
+	for held := aside; ; held = slices.DeleteFunc(slices.Clone(held), isJoint) {
+		trial, b, short := p.trial(l), p.newBatch("", held, fullest), false
+		p.fillExisting(trial, b)
+		for i, it := range held {
+			it.Deferred = b.left[i] > 0
+			short = short || it.Deferred && isJoint(it)
+		}
+		if !short {
+			p.release(l)
+			l = trial
+			break
+		}
+		for _, it := range held {
+			it.Deferred = it.Deferred || isJoint(it)
+		}
+	}
 	for _, w := range l.log {
 		if w.Item.Gang != nil || !w.Item.Deferred {
 			p.waits = append(p.waits, w)
 		}
 	}
 	return l.classes
-}
-
-// holdItems places items on what exists. Those with the same position (joinTurns) need room for all of them.
-func (p *Search) holdItems(l *Ledger, items []*Item) *Ledger {
-	for {
-		trial, b := p.trial(l), p.newBatch("", items, fullest)
-		p.fillExisting(trial, b)
-		alike, lacking := map[string]int{}, map[string]bool{}
-		for i, it := range items {
-			it.Deferred = b.left[i] > 0
-			alike[it.position]++
-			lacking[it.position] = lacking[it.position] || it.Deferred
-		}
-		var rest []*Item
-		for _, it := range items {
-			if lacking[it.position] && alike[it.position] > 1 {
-				it.Deferred = true
-			} else {
-				rest = append(rest, it)
-			}
-		}
-		if len(rest) == len(items) {
-			p.release(l)
-			return trial
-		}
-		p.release(trial)
-		items = rest
-	}
 }
 
 // addUnplanned adds the demand that the rounds did not place: shapes that are set aside, deferred gangs, and gangs
@@ -326,30 +302,14 @@ func (p *Search) TurnOf(wanted func(*Item) bool) string {
 	return ""
 }
 
-// mostChecked is how many deferred items are compared with one kind of worker. If there are more, one of them could
-// need it.
-const mostChecked = 5000
-
-// keepForDeferred keeps the idle workers that demand could use which is not planned now: it was not asked whether it
-// needs them.
+// keepForDeferred keeps the idle workers while some demand is not planned: it was not asked whether it needs them.
 func (p *Search) keepForDeferred(out *Outcome) {
-	items := p.DeferredItems()
-	if len(items) == 0 {
+	if len(p.DeferredItems()) == 0 {
 		return
 	}
-	known := map[*Shape]bool{}
 	for i := range p.Nodes {
-		n := &p.Nodes[i]
 		// What a minimum keeps now, it may not keep beside this plan's launches.
-		if n.Shape == nil || !p.overdue(n) || out.Stays[i] != 0 {
-			continue
-		}
-		needed, asked := known[n.Shape]
-		if !asked {
-			needed = len(items) > mostChecked || SuitsAny(items, n.Shape)
-			known[n.Shape] = needed
-		}
-		if needed {
+		if p.overdue(&p.Nodes[i]) && out.Stays[i] == 0 {
 			out.Stays[i] = Spared
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/planner/place"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // reasons explains one group's row: what it launches or why it does not, then the pods on their way, those that stop,
@@ -316,16 +315,8 @@ func (d *decision) advantage(it *place.Item, chosen, other int) string {
 	a, b := &d.Groups[chosen], &d.Groups[other]
 	rank, otherRank := it.Rank[a.Shape.Labels], it.Rank[b.Shape.Labels]
 	ours, theirs := a.Preference(), b.Preference()
-	short, pods, least := a.MinPods-a.Remaining(), d.given[chosen], d.fewest(chosen, other)
-	cost := func(i int, pods int64) float64 {
-		return d.Costs.PerReplica[i] / float64(d.Groups[i].Hosts) * float64(pods)
-	}
-	dearer := ours == theirs && least > 0 && short <= 0 &&
-		place.CompareNearly(cost(other, least), cost(chosen, pods)) > 0
-	instead := fmt.Sprintf(" (%s instead of %s)", model.Pods(least), model.Pods(pods))
-	if least == pods {
-		least, pods, instead = 1, 1, ""
-	}
+	cost := func(i int) float64 { return d.Costs.PerReplica[i] / float64(d.Groups[i].Hosts) }
+	dearer := ours == theirs && a.MinPods <= a.Remaining() && place.CompareNearly(cost(other), cost(chosen)) > 0
 	switch {
 	case ours.Known && !theirs.Known:
 		return fmt.Sprintf("a node can hold its pods; nothing shows that one can hold a pod of group %s (%s)", b.Name,
@@ -342,42 +333,14 @@ func (d *decision) advantage(it *place.Item, chosen, other int) string {
 	case b.Shape.Accelerated && !a.Shape.Accelerated:
 		return "it has no accelerators, and the demand needs none"
 	case dearer && d.Costs.ByPrice(chosen) && d.Costs.ByPrice(other):
-		return fmt.Sprintf("price %s > %s%s", model.Rounded(*b.Price*float64(least)),
-			model.Rounded(*a.Price*float64(pods)), instead)
-	case dearer && d.Size(b.Shape.Total)*float64(least) > d.Size(a.Shape.Total)*float64(pods):
-		return "it uses less in total" + instead
+		return fmt.Sprintf("price of a pod %s > %s", model.Rounded(*b.Price), model.Rounded(*a.Price))
+	case dearer && d.Size(b.Shape.Total) > d.Size(a.Shape.Total):
+		return "its pods are smaller"
 	case ours == theirs && d.Sliced && d.MemoryShare(b.Slice) > d.MemoryShare(a.Slice):
 		return fmt.Sprintf("it wastes less GPU memory, %s instead of %s", a.Slice.Name(),
 			b.Slice.NameOr("GPUs of unknown memory"))
 	}
 	return "it is part of the best plan found for all waiting demand"
-}
-
-// fewest counts the pods that another group needs, at the least, for what pods of a group are launched for: amounts
-// count alone, as if they were divisible. It returns 0 if the other group cannot serve all of that.
-func (d *decision) fewest(launched, other int) (least int64) {
-	g, sum := &d.Groups[other], make([]float64, len(d.Names))
-	for _, e := range d.out.Log {
-		switch gang := e.Item.Gang; {
-		case e.Group != launched:
-			continue
-		case !e.Item.Suits(g.Shape):
-			return 0
-		case gang != nil && gang.Strategy == raydemand.StrictSpread:
-			least = max(least, e.Count)
-		}
-		for _, t := range e.Item.Need {
-			sum[t.Resource] += float64(t.Amount) * float64(e.Count)
-		}
-		least = max(least, 1)
-	}
-	for r, amount := range sum {
-		if amount > 0 {
-			ratio := amount / float64(g.Shape.Total[r]) * (1 - 1e-12)
-			least = max(least, int64(min(math.Ceil(ratio), place.MaxCount)))
-		}
-	}
-	return place.RoundUp(least, g.Hosts)
 }
 
 func joined(names []string) string { return strings.Join(names, ", ") }
