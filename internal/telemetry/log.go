@@ -1,10 +1,10 @@
 package telemetry
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 
 	"go.opentelemetry.io/otel/trace"
@@ -59,21 +59,8 @@ func AdoptLibraries(log *slog.Logger) {
 	slog.SetDefault(log.With(loggerKey, "log")) // the package log now writes to this logger
 }
 
-// AdoptGRPC does the same for gRPC. Call it once, before the first connection.
-func AdoptGRPC(local *slog.Logger) {
-	// gRPC logs failed connections as warnings; callers get them as the error of their call.
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, grpcErrors{local.With(loggerKey, "grpc")}))
-}
-
-// grpcErrors receives the lines of gRPC's own log, for example `2026/11/22 10:00:00 ERROR: text`.
-type grpcErrors struct{ log *slog.Logger }
-
-// Write logs one line.
-func (g grpcErrors) Write(line []byte) (int, error) {
-	text := bytes.TrimSpace(line)
-	if _, after, found := bytes.Cut(text, []byte(": ")); found {
-		text = after
-	}
-	g.log.Error(string(text))
-	return len(line), nil
+// AdoptGRPC makes gRPC write its errors to the package log. Call it once, after AdoptLibraries and before the first
+// connection. gRPC logs failed connections as warnings; callers get them as the error of their call.
+func AdoptGRPC() {
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, log.Writer()))
 }

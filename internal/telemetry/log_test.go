@@ -2,19 +2,16 @@ package telemetry
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"log"
 	"log/slog"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"google.golang.org/grpc/grpclog"
 	"k8s.io/klog/v2"
 
 	"heliostat.dev/heliostat/internal/addon"
@@ -72,46 +69,15 @@ func TestRecordsOfACycleCarryTheIDsOfItsSpan(t *testing.T) {
 	}
 }
 
-// keepGlobals restores the loggers of libraries at the end of a test. gRPC's is that of TestMain all the time.
+// keepGlobals restores the loggers of libraries at the end of a test.
 func keepGlobals(t *testing.T) {
 	before, flags := slog.Default(), log.Flags()
 	t.Cleanup(func() {
-		grpcLog.to.Store(nil)
 		klog.ClearLogger()
 		slog.SetDefault(before)
 		log.SetOutput(os.Stderr)
 		log.SetFlags(flags)
 	})
-}
-
-// grpcLog is where gRPC logs in this package's tests: to the logger of the test, if it has set one.
-var grpcLog grpcHandler
-
-// grpcHandler passes records on to the logger that to holds at that time.
-type grpcHandler struct {
-	to    atomic.Pointer[slog.Logger]
-	attrs []slog.Attr
-	root  *grpcHandler
-}
-
-func (g *grpcHandler) Enabled(context.Context, slog.Level) bool { return true }
-func (g *grpcHandler) WithGroup(string) slog.Handler            { return g }
-func (g *grpcHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &grpcHandler{attrs: attrs, root: g}
-}
-
-func (g *grpcHandler) Handle(ctx context.Context, record slog.Record) error {
-	if to := g.root.to.Load(); to != nil && to.Enabled(ctx, record.Level) {
-		return to.Handler().WithAttrs(g.attrs).Handle(ctx, record)
-	}
-	return nil
-}
-
-// TestMain adopts gRPC's logger once, as the program does: it has no lock, and connections of earlier tests may still
-// close and log that.
-func TestMain(m *testing.M) {
-	AdoptGRPC(slog.New(&grpcLog))
-	os.Exit(m.Run())
 }
 
 func TestLinesOfLibrariesAreLinesOfTheLog(t *testing.T) {
@@ -122,7 +88,6 @@ func TestLinesOfLibrariesAreLinesOfTheLog(t *testing.T) {
 	}{
 		"client-go's":          {func() { klog.ErrorS(errors.New("refused"), "watching") }, map[string]any{"logger": "klog", "level": "ERROR", "msg": "watching", "err": "refused"}},
 		"client-go's old way":  {func() { klog.Warningf("throttled for %d s", 3) }, map[string]any{"logger": "klog", "level": "INFO", "msg": "throttled for 3 s"}},
-		"gRPC's":               {func() { grpclog.Errorf("frame too large: %d", 9) }, map[string]any{"logger": "grpc", "level": "ERROR", "msg": "frame too large: 9"}},
 		"the standard library": {func() { log.Print("http: superfluous call") }, map[string]any{"logger": "log", "level": "INFO", "msg": "http: superfluous call"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,11 +96,8 @@ func TestLinesOfLibrariesAreLinesOfTheLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			grpcLog.to.Store(logger)
 			AdoptLibraries(logger)
 			klog.V(2).Info("a detail of client-go")
-			grpclog.Warning("a connection failed")
-			grpclog.Info("a channel was made")
 			c.say()
 			got := map[string]any{}
 			if err := json.Unmarshal(out.Bytes(), &got); err != nil {

@@ -48,8 +48,8 @@ func (o *options) run(c *cobra.Command) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	telemetry.AdoptGRPC(local)
 	telemetry.AdoptLibraries(local)
+	telemetry.AdoptGRPC()
 	o.kube.Logger = local
 	if err := o.ports.Validate(); err != nil {
 		return cli.BadInput(err)
