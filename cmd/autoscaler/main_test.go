@@ -369,7 +369,7 @@ func TestServeNamesItselfToTheAPIServer(t *testing.T) {
 func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 	newRemote(t)
 	snapshot := fileOf(t, explainable)
-	key, empty, large := fileOf(t, "key"), fileOf(t, "# nothing\n"), fileOf(t, strings.Repeat(" ", mostBody+1))
+	empty, large := fileOf(t, "# nothing\n"), fileOf(t, strings.Repeat(" ", mostBody+1))
 	blank := fileOf(t, "\n")
 	const bundle = `{"GPU": 1}`
 	for _, c := range []struct {
@@ -383,8 +383,7 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"status", "--server", "nowhere"}, `--server: reading server address "nowhere": write https://host:port, or http:// without TLS`},
 		{[]string{"status", "--server", "http://127.0.0.1:99999"}, `--server: reading server address "http://127.0.0.1:99999": port 99999: want 1 to 65535`},
 		{[]string{"status", "--server", "ftp://x"}, `--server: reading server address "ftp://x": write http://host:port`},
-		{[]string{"status", "--client-key", key}, "--client-certificate and --client-key: want both, or neither"},
-		{[]string{"status", "--token-file", "no/such"}, "reading --token-file, $HELIOSTAT_TOKEN_FILE, --certificate-authority, --client-certificate or --client-key: failed to read token file \"no/such\": open no/such: no such file or directory"},
+		{[]string{"status", "--token-file", "no/such"}, "reading --token-file, $HELIOSTAT_TOKEN_FILE or --certificate-authority: failed to read token file \"no/such\": open no/such: no such file or directory"},
 		{[]string{"requests", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler requests --help`},
 		{[]string{"freeze"}, "the RayCluster is missing: want one RayCluster, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
 		{[]string{"version", "now"}, `unexpected argument "now": want flags only; see autoscaler version --help`},

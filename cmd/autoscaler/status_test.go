@@ -1,12 +1,9 @@
 package main
 
 import (
-	"crypto/ed25519"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -107,7 +104,6 @@ func TestAnAnswerThatRayHasNoPartInSaysSo(t *testing.T) {
 }
 
 func TestATokenIsSentToTheServerItself(t *testing.T) {
-	certificate, key := certificateOf(t)
 	for _, c := range []struct {
 		name, variable string // what the file of the variable holds
 		flags          []string
@@ -116,8 +112,6 @@ func TestATokenIsSentToTheServerItself(t *testing.T) {
 		{name: "of the flag", flags: []string{"--token-file", fileOf(t, "t0ken\n")}, want: "Bearer t0ken"},
 		{name: "of the variable", variable: "fr0m\n", want: "Bearer fr0m"},
 		{name: "the flag before the variable", variable: "fr0m", flags: []string{"--token-file", fileOf(t, "t0ken")}, want: "Bearer t0ken"},
-		{name: "a certificate before the variable", variable: "fr0m", flags: []string{"--client-certificate", certificate, "--client-key", key}},
-		{name: "both flags", flags: []string{"--token-file", fileOf(t, "t0ken"), "--client-certificate", certificate, "--client-key", key}, want: "Bearer t0ken"},
 		{name: "no token in the variable's file", variable: " ", wrong: "read empty token from file"},
 		{name: "no TLS", variable: "fr0m", flags: []string{"--server", "http://heliostat.example"}, wrong: "http://heliostat.example has no TLS"},
 	} {
@@ -138,20 +132,6 @@ func TestATokenIsSentToTheServerItself(t *testing.T) {
 			}
 		})
 	}
-}
-
-// certificateOf writes a self-signed client certificate and its key, and returns their files.
-func certificateOf(t *testing.T) (certificate, key string) {
-	t.Helper()
-	public, private, err := ed25519.GenerateKey(nil)
-	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	signed, err := x509.CreateCertificate(nil, template, template, public, private)
-	must(t, err)
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	must(t, err)
-	return fileOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))),
-		fileOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})))
 }
 
 const proxyPrefix = "/api/v1/namespaces/heliostat/services/https:heliostat:8090/proxy"

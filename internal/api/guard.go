@@ -88,8 +88,8 @@ func isLoopback(host string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// Origin refuses writes that a web page of another origin makes a browser send: browsers add client certificates
-// without asking, and on loopback no credentials may be necessary.
+// Origin refuses writes that a web page of another origin makes a browser send: on loopback no credentials
+// may be necessary.
 func (g *guard) Origin(c *gin.Context) {
 	if err := g.origins.Check(c.Request); err != nil {
 		detail := "a web page of another origin sends this; only the page of this server may"

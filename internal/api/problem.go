@@ -59,7 +59,6 @@ var (
 	kindTooLarge        = problemKind{"too-large", "Too large", http.StatusRequestEntityTooLarge}
 	kindMediaType       = problemKind{"media-type", "Unsupported media type", http.StatusUnsupportedMediaType}
 	kindForeignHost     = problemKind{"foreign-host", "Foreign Host header", http.StatusMisdirectedRequest}
-	kindNotLeader       = problemKind{"not-leader", "Another replica decides", http.StatusMisdirectedRequest}
 	kindUnavailable     = problemKind{"unavailable", "Unavailable", http.StatusServiceUnavailable}
 	kindTimedOut        = problemKind{"timeout", "Timed out", http.StatusGatewayTimeout}
 	kindInternal        = problemKind{"internal", "Internal error", http.StatusInternalServerError}

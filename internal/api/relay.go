@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-
-	"heliostat.dev/heliostat/internal/access"
 )
 
 // Leadership says which of several replicas leads. Only the leader knows the decisions, so the others pass calls on to
@@ -130,7 +128,6 @@ func (r *relay) passTo(c *gin.Context, where func() (address string, known bool)
 
 // mayPass returns why a call cannot be passed on to the replica at an address, or nil.
 func (r *relay) mayPass(c *gin.Context, address string) error {
-	withoutToken := c.GetHeader("Authorization") == "" && c.GetHeader(access.ForwardedHeader) == ""
 	switch {
 	case c.GetHeader(passedHeader) != "":
 		return &problem{Kind: kindUnavailable, Detail: "another replica passed this call on, but this replica does " +
@@ -138,12 +135,6 @@ func (r *relay) mayPass(c *gin.Context, address string) error {
 	case address == "":
 		return &problem{Kind: kindUnavailable, Detail: "another replica decides, but its Lease has no address to " +
 			"pass calls on to; call that replica directly (the Lease names it)"}
-	case r.Access != nil && withoutToken:
-		// The caller authenticated by TLS, to this replica alone. A header that names the caller would have to be
-		// trusted.
-		c.Header("Connection", "close")
-		return &problem{Kind: kindNotLeader, Detail: "another replica decides, and a client certificate cannot be " +
-			"passed on to it; try again over a new connection, or call with a token"}
 	}
 	return nil
 }

@@ -135,33 +135,6 @@ func TestATooLargeBodyDoesNotReachTheLeader(t *testing.T) {
 	}
 }
 
-// byCertificate authenticates callers without a token, as a client certificate does.
-type byCertificate struct{ *fakeAccess }
-
-func (b byCertificate) Authenticate(r *http.Request) (access.Caller, error) {
-	if r.Header.Get("Authorization") == "" {
-		return access.Caller{Name: "robot"}, nil
-	}
-	return b.fakeAccess.Authenticate(r)
-}
-
-func TestCallsWithACertificateAreNotPassedOn(t *testing.T) {
-	var heads []http.Header
-	leader := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heads = append(heads, r.Header) }))
-	defer leader.Close()
-	follower, _ := behind(t, hostOf(leader), func(c *Config) { c.Access = byCertificate{&fakeAccess{}} })
-	response, body := ask(t, follower, http.MethodGet, llmPath, "", "Authorization", "")
-	if response.StatusCode != http.StatusMisdirectedRequest || !strings.Contains(body, problemBase+"not-leader") || !response.Close {
-		t.Errorf("by certificate: %s, close %v, %s", response.Status, response.Close, body)
-	}
-	if response, _ := ask(t, follower, http.MethodGet, llmPath, "", "Authorization", "", access.ForwardedHeader, "Bearer alice"); response.StatusCode != http.StatusOK {
-		t.Errorf("by a token in the other header: %s", response.Status)
-	}
-	if len(heads) != 1 || heads[0].Get(access.ForwardedHeader) != "Bearer alice" {
-		t.Errorf("the leader was called with %v", heads)
-	}
-}
-
 func TestForbiddenCallsAreNotPassedOn(t *testing.T) {
 	leader := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("passed on: %s", r.URL) }))
 	defer leader.Close()

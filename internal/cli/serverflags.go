@@ -28,9 +28,9 @@ const defaultService = "heliostat/https:heliostat:8090"
 
 // ServerFlags select the Heliostat server, the caller's credentials, and the namespace of RayClusters.
 type ServerFlags struct {
-	server, tokenFile, authority, certificate, key string
-	service, Namespace                             string
-	kube                                           KubeFlags
+	server, tokenFile, authority string
+	service, Namespace           string
+	kube                         KubeFlags
 }
 
 // ServerHelp describes in the help of commands how they find the server.
@@ -48,9 +48,6 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 		TokenFileVariable+")")
 	flags.StringVar(&f.authority, "certificate-authority", "",
 		"with --server: a PEM file of authorities for the server's certificate")
-	flags.StringVar(&f.certificate, "client-certificate", "",
-		"with --server: a PEM file with the caller's client certificate")
-	flags.StringVar(&f.key, "client-key", "", "with --server: a PEM file with its private key")
 	f.kube.AddTo(flags)
 	flags.StringVar(&f.service, "service", defaultService,
 		"the Service to which the API server forwards calls: NAMESPACE/[https:]NAME[:PORT]")
@@ -61,8 +58,8 @@ func (f *ServerFlags) AddTo(cmd *cobra.Command) {
 // ExcludedBy makes a flag for a file refuse the flags that select the server, which a file does not need. The
 // environment may name a server nevertheless. Call it after AddTo.
 func (f *ServerFlags) ExcludedBy(file string, cmd *cobra.Command) {
-	for _, name := range []string{"certificate-authority", "client-certificate", "client-key", "context", "kubeconfig",
-		"namespace", "server", "service", "token-file"} {
+	for _, name := range []string{"certificate-authority", "context", "kubeconfig", "namespace", "server", "service",
+		"token-file"} {
 		cmd.MarkFlagsMutuallyExclusive(file, name)
 	}
 }
@@ -83,9 +80,8 @@ func (f *ServerFlags) Client() (*apiv1.Client, error) {
 		}
 		return api, err
 	}
-	if f.authority != "" || f.certificate != "" || f.key != "" {
-		return nil, BadInput(errors.New("--certificate-authority, --client-certificate and --client-key are for " +
-			"--server; the kubeconfig has its own"))
+	if f.authority != "" {
+		return nil, BadInput(errors.New("--certificate-authority is for --server; the kubeconfig has its own"))
 	}
 	config, err := f.kube.client().ClientConfig()
 	if err != nil {
@@ -109,30 +105,21 @@ func (f *ServerFlags) direct(address string) (http.RoundTripper, error) {
 	switch {
 	case f.kube.context != "" || f.service != defaultService:
 		return nil, errors.New("--context and --service are for the server in the kubeconfig, not for --server")
-	case (f.certificate == "") != (f.key == ""):
-		return nil, errors.New("--client-certificate and --client-key: want both, or neither")
 	case token != "" && err == nil && target.Scheme == "http" &&
 		target.Hostname() != "localhost" && !net.ParseIP(target.Hostname()).IsLoopback():
 		return nil, fmt.Errorf("%s has no TLS, so the network could read the token; use https, or a loopback address",
 			address)
 	}
 	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: token, TLSClientConfig: rest.TLSClientConfig{
-		CAFile: f.authority, CertFile: f.certificate, KeyFile: f.key}})
+		CAFile: f.authority}})
 	if err != nil {
-		return nil, fmt.Errorf("reading --token-file, $%s, --certificate-authority, --client-certificate or "+
-			"--client-key: %w", TokenFileVariable, err)
+		return nil, fmt.Errorf("reading --token-file, $%s or --certificate-authority: %w", TokenFileVariable, err)
 	}
 	return transport, nil
 }
 
-// callersToken returns the file of --token-file or of its variable. A client certificate is another identity of the
-// caller, so it counts before the variable.
-func (f *ServerFlags) callersToken() string {
-	if f.tokenFile == "" && f.certificate == "" {
-		return os.Getenv(TokenFileVariable)
-	}
-	return f.tokenFile
-}
+// callersToken returns the file of --token-file or of its variable.
+func (f *ServerFlags) callersToken() string { return cmp.Or(f.tokenFile, os.Getenv(TokenFileVariable)) }
 
 // errNoToken says why a kubeconfig is not enough: anything with the Service's name can answer behind the API server's
 // proxy, because the proxy checks no certificate.

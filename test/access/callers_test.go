@@ -145,26 +145,6 @@ func TestATokenOfAnAccountThatIsGoneSoonCountsNoMore(t *testing.T) {
 	until(t, "the token to be refused", func() bool { status, _ := leaver.call("GET", mine, ""); return status == http.StatusUnauthorized })
 }
 
-func TestAClientCertificateNamesTheCaller(t *testing.T) {
-	must(t, bindIn(t.Context(), "ml", "heliostat-viewer", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "operators"}))
-	alice, err := issuer.client("alice", "operators")
-	must(t, err)
-	bob, err := issuer.client("bob", "others")
-	must(t, err)
-	other, err := newAuthority("heliostat clients")
-	must(t, err)
-	stranger, err := other.client("alice", "operators")
-	must(t, err)
-	c := callerWith(t, "", alice)
-	until(t, "the role to count", func() bool { status, _ := c.call("GET", mine, ""); return status == http.StatusOK })
-	c.want(403, "GET "+theirs, "")
-	if text := callerWith(t, "", bob).want(403, "GET "+mine, ""); !strings.Contains(text, `\"bob\" may not`) {
-		t.Errorf("bob is told %s", text)
-	}
-	callerWith(t, "", stranger).want(401, "GET "+mine, "")
-	callerWith(t, "nobodys", alice).want(401, "GET "+mine, "")
-}
-
 func TestMetricsAndProbesHavePortsOfTheirOwn(t *testing.T) {
 	for url, want := range map[string]string{
 		fleet.probes + "/healthz": "ok\n", fleet.probes + "/readyz": "ok\n", fleet.metrics + "/metrics": "# HELP",

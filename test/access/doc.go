@@ -1,4 +1,4 @@
 // Package access tests authentication and authorization of the REST API against a real API server. It covers real
-// ServiceAccount tokens, client certificates, Roles, certificate renewal and an API server that is down. Schemathesis
+// ServiceAccount tokens, Roles, certificate renewal and an API server that is down. Schemathesis
 // then calls every operation with valid and invalid input. It must not use a fake API server.
 package access

@@ -35,17 +35,17 @@ import (
 // heliostat is `autoscaler serve` with TLS, and with separate ports for metrics and probes.
 type heliostat struct {
 	*rig.Process
-	program, dir           string
-	url, metrics, probes   string
-	cert, key, ca, clients string
-	server                 *authority // signs the certificate that the server presents
+	program, dir         string
+	url, metrics, probes string
+	cert, key, ca        string
+	server               *authority // signs the certificate that the server presents
 }
 
 // startHeliostat starts Heliostat with the given token, and returns when it is ready.
 func startHeliostat(ctx context.Context, dir, token string) (*heliostat, error) {
 	h := &heliostat{dir: dir}
 	h.cert, h.key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	h.ca, h.clients = filepath.Join(dir, "server-ca.crt"), filepath.Join(dir, "client-ca.crt")
+	h.ca = filepath.Join(dir, "server-ca.crt")
 	ports := make([]string, 3)
 	for i := range ports {
 		address, err := rig.FreeAddress(lab.Host())
@@ -56,7 +56,7 @@ func startHeliostat(ctx context.Context, dir, token string) (*heliostat, error) 
 	}
 	h.url, h.metrics, h.probes = "https://"+ports[0], "http://"+ports[1], "http://"+ports[2]
 	kubeconfig, err := h.kubeconfig(token)
-	err = errors.Join(err, h.renew("first"), os.WriteFile(h.clients, issuer.pem, 0o600))
+	err = errors.Join(err, h.renew("first"))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func startHeliostat(ctx context.Context, dir, token string) (*heliostat, error) 
 	}
 	h.program = program
 	h.Process, err = rig.Launch(ctx, program, dir, h.probes+"/readyz", nil, "--kubeconfig", kubeconfig, "--listen", ports[0], "--tls-cert-file", h.cert,
-		"--tls-key-file", h.key, "--client-ca-file", h.clients, "--metrics-bind-address", ports[1], "--health-probe-bind-address", ports[2],
+		"--tls-key-file", h.key, "--metrics-bind-address", ports[1], "--health-probe-bind-address", ports[2],
 		"--requests-per-second", "2000", "--mode", "managed")
 	return h, err
 }
@@ -118,18 +118,11 @@ type caller struct {
 	client *http.Client
 }
 
-// callerWith returns a caller for a test, with a token, a client certificate, both or neither.
-func callerWith(t *testing.T, token string, shown ...identity) *caller {
+// callerWith returns a caller for a test, with a token or without one.
+func callerWith(t *testing.T, token string) *caller {
 	t.Helper()
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
 	config.RootCAs.AddCert(fleet.server.certificate)
-	for _, one := range shown {
-		pair, err := tls.X509KeyPair(one.cert, one.key)
-		must(t, err)
-		// The client presents the certificate for any authority that the server names. The server must reject a
-		// certificate from an unknown authority.
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
-	}
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &caller{T: t, token: token, client: &http.Client{Transport: transport, Timeout: time.Minute}}
@@ -199,7 +192,7 @@ func applyFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// authority signs server and client certificates.
+// authority signs server certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -229,13 +222,6 @@ func (a *authority) server(address string) (identity, error) {
 	// the certificate has a name of its own, because an equal issuer and subject would mean self-signed
 	template := template(pkix.Name{CommonName: "heliostat"})
 	template.IPAddresses, template.ExtKeyUsage = []net.IP{net.ParseIP(address)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	return a.sign(template)
-}
-
-// client returns a certificate for a user in groups.
-func (a *authority) client(name string, groups ...string) (identity, error) {
-	template := template(pkix.Name{CommonName: name, Organization: groups})
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.sign(template)
 }
 

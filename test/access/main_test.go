@@ -23,9 +23,8 @@ import (
 // All tests share a control plane and one Heliostat. The control plane has RayClusters in two namespaces, and no
 // operator acts on them. Heliostat manages them with the rights of its ServiceAccount.
 var (
-	lab    *devcluster.Cluster
-	fleet  *heliostat
-	issuer *authority
+	lab   *devcluster.Cluster
+	fleet *heliostat
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -81,9 +80,6 @@ func prepare(ctx context.Context, dir string) error {
 	err = errors.Join(err, applyFile(ctx, "../../deploy/rbac.yaml"))
 	err = errors.Join(err, bindAll(ctx, "heliostat-reviews", "system:auth-delegator", account("heliostat", "heliostat")))
 	if err != nil {
-		return err
-	}
-	if issuer, err = newAuthority("heliostat clients"); err != nil {
 		return err
 	}
 	token, err := tokenOf(ctx, "heliostat", "heliostat")

@@ -105,7 +105,7 @@ logging: {format: text, level: debug}
 api:
   tokenAudiences: [heliostat]
   service: {type: LoadBalancer, annotations: {example.com/internal: "true"}}
-  tls: {dnsNames: [heliostat.example.com], clientCA: {name: clients, kind: ConfigMap}}
+  tls: {dnsNames: [heliostat.example.com]}
 metrics:
   service: {annotations: {prometheus.io/scrape: "true"}}
   serviceMonitor: {enabled: true, namespace: monitoring, interval: 15s, scrapeTimeout: 10s, additionalLabels: {release: prometheus}, relabelings: [{action: labeldrop, regex: pod}], metricRelabelings: [{action: drop, sourceLabels: [__name__], regex: go_.*}]}
@@ -137,7 +137,7 @@ metrics: {serviceMonitor: {enabled: true, interval: 30s}}
 api: {tls: {source: certManager, certManager: {issuerRef: {name: corporate, kind: ClusterIssuer}}}}
 `,
 	"a certificate that is there": `
-api: {tls: {source: existingSecret, existingSecret: corporate, clientCA: {name: clients}}}
+api: {tls: {source: existingSecret, existingSecret: corporate}}
 agent: {enabled: true, mig: false}
 `,
 	"the network policy for one namespace": `

@@ -1,11 +1,15 @@
 package engine
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,19 +41,16 @@ func put(t *testing.T, path string, text []byte) {
 	must(t, os.WriteFile(path, text, 0o600))
 }
 
-func filesIn(t *testing.T) certificateFiles {
-	dir := t.TempDir()
-	return certificateFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "client-ca.crt")}
-}
-
 func TestARenewedCertificateIsShownWithoutARestart(t *testing.T) {
-	files, first, second, third := filesIn(t), newPair(t, "first"), newPair(t, "second"), newPair(t, "third")
-	put(t, files.Cert, first.cert)
-	put(t, files.Key, first.key)
-	put(t, files.ClientCA, first.cert)
-	store, err := loadCertificates(files)
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	first, second := newPair(t, "first"), newPair(t, "second")
+	put(t, cert, first.cert)
+	put(t, key, first.key)
+	store, err := loadCertificates(cert, key)
 	must(t, err)
-	go store.Run(t.Context())
+	running := make(chan error, 1)
+	go func() { running <- store.Run(t.Context()) }()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	server.Config.TLSConfig = store.TLS()
@@ -57,70 +58,65 @@ func TestARenewedCertificateIsShownWithoutARestart(t *testing.T) {
 	go func() { _ = server.Config.ServeTLS(listener, "", "") }() // ends by Close
 	defer server.Config.Close()
 
-	// shown returns the name in the certificate that the server shows, and those of the authorities that it asks for.
-	shown := func() string {
-		t.Helper()
-		var asked [][]byte
-		connection, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{
-			InsecureSkipVerify: true, NextProtos: []string{"h2"},
-			GetClientCertificate: func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				asked = request.AcceptableCAs
-				return &tls.Certificate{}, nil
-			},
-		})
-		must(t, err)
-		defer connection.Close()
-		state := connection.ConnectionState()
-		if state.NegotiatedProtocol != "h2" {
-			t.Errorf("negotiated %q, want h2", state.NegotiatedProtocol)
-		}
-		names := state.PeerCertificates[0].Subject.CommonName
-		for _, authority := range asked {
-			names += " " + string(authority[len(authority)-5:])
-		}
-		return names
-	}
+	// until waits until the server shows the certificate of that name.
 	until := func(when, want string) {
 		t.Helper()
-		got := shown()
 		for range 200 {
-			if got == want {
+			connection, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+			must(t, err)
+			state := connection.ConnectionState()
+			connection.Close()
+			if state.NegotiatedProtocol == "h2" && state.PeerCertificates[0].Subject.CommonName == want {
 				return
 			}
 			time.Sleep(50 * time.Millisecond)
-			got = shown()
 		}
-		t.Fatalf("%s the server shows %q, want %q", when, got, want)
+		t.Fatalf("%s the server does not show %q", when, want)
 	}
-	until("at first", "first first")
-	put(t, files.Cert, second.cert) // the key follows a moment later
+	until("at first", "first")
+	put(t, cert, second.cert) // the key follows a moment later
 	time.Sleep(100 * time.Millisecond)
-	until("between two writes", "first first")
-	put(t, files.Key, second.key)
-	until("after the renewal", "second first")
-	put(t, files.ClientCA, third.cert)
-	until("with a new authority of clients", "second third")
-	put(t, files.ClientCA, []byte("nothing"))
-	must(t, os.Remove(files.Cert))
+	until("between two writes", "first")
+	put(t, key, second.key)
+	until("after the renewal", "second")
+	must(t, os.Remove(cert))
 	time.Sleep(100 * time.Millisecond)
-	until("with files that are gone or invalid", "second third")
+	until("with a file that is gone", "second")
+	select {
+	case err := <-running:
+		t.Errorf("files are not read any more: %v", err)
+	default:
+	}
+	if _, err := loadCertificates("no/such/file.crt", key); err == nil || !strings.Contains(err.Error(), "no/such/file.crt") {
+		t.Errorf("a file that does not exist: %v", err)
+	}
 }
 
-func TestFilesThatDoNotGoTogetherAreRefused(t *testing.T) {
-	for want, files := range map[string]certificateFiles{
-		"go together":      {Cert: "tls.crt"},
-		"both files":       {Key: "tls.key"},
-		"need TLS":         {ClientCA: "ca.crt"},
-		"no/such/file.crt": {Cert: "no/such/file.crt", Key: "no/such/file.key"},
-	} {
-		if _, err := loadCertificates(files); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q", files, err, want)
-		}
-	}
-	if err := (certificateFiles{}).Validate(); err != nil || (certificateFiles{}).Given() {
-		t.Errorf("no files at all: %v", err)
-	}
+// issuer signs certificates.
+type issuer struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
 }
+
+// sign returns a certificate that has been valid for an hour, signed by an issuer, or self-signed without one.
+func sign(t *testing.T, by *issuer, template *x509.Certificate) *issuer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template.SerialNumber, template.NotBefore = big.NewInt(1), time.Now().Add(-2*time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(time.Hour)
+	}
+	if by == nil {
+		by = &issuer{template, key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key.Public(), by.key)
+	must(t, err)
+	certificate, err := x509.ParseCertificate(der)
+	must(t, err)
+	return &issuer{certificate, key}
+}
+
 func newIssuer(t *testing.T, name string) *issuer {
 	t.Helper()
 	return sign(t, nil, &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
@@ -139,13 +135,13 @@ func (i *issuer) signed(t *testing.T, service string, until time.Duration) pair 
 func replica(t *testing.T, shown pair, authorities []byte) *certificates {
 	t.Helper()
 	dir := t.TempDir()
-	files := certificateFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
-	put(t, files.Cert, shown.cert)
-	put(t, files.Key, shown.key)
+	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	put(t, cert, shown.cert)
+	put(t, key, shown.key)
 	if authorities != nil {
-		put(t, files.ca(), authorities)
+		put(t, filepath.Join(dir, "ca.crt"), authorities)
 	}
-	store, err := loadCertificates(files)
+	store, err := loadCertificates(cert, key)
 	must(t, err)
 	return store
 }
@@ -189,17 +185,17 @@ func TestAuthoritiesThatComeLaterCount(t *testing.T) {
 	const service = "heliostat.heliostat.svc"
 	home := newIssuer(t, "home")
 	store := replica(t, home.signed(t, service, time.Hour), nil)
-	other, err := tls.X509KeyPair(replica(t, home.signed(t, service, time.Hour), nil).serving.CurrentCertKeyContent())
+	other, err := replica(t, home.signed(t, service, time.Hour), nil).watcher.GetCertificate(nil)
 	must(t, err)
-	renewed := []*x509.Certificate{other.Leaf}
+	renewed := tls.ConnectionState{PeerCertificates: []*x509.Certificate{other.Leaf}}
 	if err := store.verifyPeer(renewed); err == nil {
 		t.Fatal("taken without an authority")
 	}
-	put(t, store.files.ca(), home.pair(t).cert)
+	put(t, store.authorities, home.pair(t).cert)
 	if err := store.verifyPeer(renewed); err != nil {
 		t.Error(err)
 	}
-	put(t, store.files.ca(), []byte("nothing"))
+	put(t, store.authorities, []byte("nothing"))
 	if err := store.verifyPeer(renewed); err == nil || !strings.Contains(err.Error(), "the file has no certificate") {
 		t.Errorf("a file without a certificate: %v", err)
 	}

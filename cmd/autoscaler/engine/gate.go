@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/group"
-	apix509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/token/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -46,14 +43,12 @@ const (
 // with the caches of k8s.io/apiserver. It is an api.Access.
 type gate struct {
 	tokens authenticator.Token
-	certs  authenticator.Request // nil if client certificates do not count
 	rights authorizer.Authorizer
 }
 
 // newGate returns the gate that asks the API server of config. A token must be for one of the audiences; without
-// audiences, for the API server or for access.Audience. clientCAs verifies client certificates, and
-// is nil for none. It is called for each request, so an authority that is removed no longer counts on open connections.
-func newGate(config *rest.Config, audiences []string, clientCAs apix509.VerifyOptionFunc) (*gate, error) {
+// audiences, for the API server or for access.Audience.
+func newGate(config *rest.Config, audiences []string) (*gate, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.RateLimiter = reviewsPerSecond, reviewsAtOnce, nil
 	tokens, err := authenticationclient.NewForConfig(config)
@@ -65,9 +60,6 @@ func newGate(config *rest.Config, audiences []string, clientCAs apix509.VerifyOp
 		return nil, fmt.Errorf("connecting for SubjectAccessReviews: %w", err)
 	}
 	g := &gate{tokens: cache.New(tokenReviews{tokens.TokenReviews(), audiences}, false, trustFor, doubtFor)}
-	if clientCAs != nil {
-		g.certs = group.NewAuthenticatedGroupAdder(apix509.NewDynamic(clientCAs, apix509.CommonNameUserConversion))
-	}
 	g.rights, err = authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: rights, AllowCacheTTL: trustFor, DenyCacheTTL: doubtFor,
 		WebhookRetryBackoff: &wait.Backoff{Steps: 1},
@@ -78,33 +70,21 @@ func newGate(config *rest.Config, audiences []string, clientCAs apix509.VerifyOp
 	return g, nil
 }
 
-// Authenticate returns who makes a call: the owner of its bearer token, or the subject of its client certificate. A
-// token has precedence, and a certificate does not make up for an invalid one: a proxy with a certificate of its own
-// acts for the caller whose token it passes on.
+// Authenticate returns who makes a call: the owner of its bearer token.
 func (g *gate) Authenticate(r *http.Request) (access.Caller, error) {
 	token, given, err := access.Bearer(r.Header)
-	var found *authenticator.Response
-	known := false
-	switch {
-	case err != nil:
-		return access.Caller{}, err
-	case given:
-		found, known, err = g.tokens.AuthenticateToken(r.Context(), token)
-		if err == nil && !known {
-			err = errInvalidToken
-		} else if err != nil && r.Context().Err() == nil {
-			err = fmt.Errorf("%w: reviewing a token: %w", access.ErrUnavailable, err)
-		}
-	case g.certs != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0:
-		found, known, err = g.certs.AuthenticateRequest(r)
-		if err == nil && !known {
-			err = errors.New("it has no common name")
-		}
-		if err != nil {
-			err = fmt.Errorf("%w: the client certificate is not valid: %w", access.ErrUnauthenticated, err)
-		}
-	default:
+	if err == nil && !given {
 		err = fmt.Errorf("%w: there is no bearer token", access.ErrUnauthenticated)
+	}
+	if err != nil {
+		return access.Caller{}, err
+	}
+	found, known, err := g.tokens.AuthenticateToken(r.Context(), token)
+	switch {
+	case err == nil && !known:
+		err = errInvalidToken
+	case err != nil && r.Context().Err() == nil:
+		err = fmt.Errorf("%w: reviewing a token: %w", access.ErrUnavailable, err)
 	}
 	if err != nil {
 		return access.Caller{}, err

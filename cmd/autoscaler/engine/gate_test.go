@@ -1,23 +1,13 @@
 package engine
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apix509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/access"
@@ -43,13 +33,13 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-func gateOf(t *testing.T, s *apiServer, clientCAs apix509.VerifyOptionFunc, audiences ...string) *gate {
+func gateOf(t *testing.T, s *apiServer, audiences ...string) *gate {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	config := &rest.Config{Host: server.URL}
 	config.ContentType = "application/json"
-	g, err := newGate(config, audiences, clientCAs)
+	g, err := newGate(config, audiences)
 	must(t, err)
 	return g
 }
@@ -88,7 +78,7 @@ func TestATokenCountsForTheAudiencesThatAreAskedFor(t *testing.T) {
 		"by an authenticator without audiences": {[]string{"heliostat"}, answer(true), 1, false},
 	} {
 		s := &apiServer{code: http.StatusCreated, status: test.reply}
-		g := gateOf(t, s, nil, test.named...)
+		g := gateOf(t, s, test.named...)
 		for range 3 { // the answer is remembered
 			caller, err := g.Authenticate(with("abc"))
 			if test.known != (err == nil) || err != nil && !errors.Is(err, access.ErrUnauthenticated) {
@@ -106,7 +96,7 @@ func TestATokenCountsForTheAudiencesThatAreAskedFor(t *testing.T) {
 
 func TestCallsThatProveNobodyAreRefusedWithoutAReview(t *testing.T) {
 	s := &apiServer{code: http.StatusCreated, status: map[string]any{"authenticated": true, "user": map[string]any{"username": "alice"}}}
-	g := gateOf(t, s, nil)
+	g := gateOf(t, s)
 	for name, header := range map[string]http.Header{
 		"nothing":                {},
 		"another scheme":         {"Authorization": {"Basic YWxpY2U6YQ=="}},
@@ -147,7 +137,7 @@ func TestARightIsReviewedForTheCallerWithAllThatIsKnownOfIt(t *testing.T) {
 			"nonResourceAttributes", `{"path":"/metrics","verb":"get"}`, access.ErrUnavailable},
 	} {
 		s := &apiServer{code: http.StatusCreated, status: test.status}
-		g := gateOf(t, s, nil)
+		g := gateOf(t, s)
 		for range 3 {
 			if err := g.Authorize(t.Context(), caller, test.right); !errors.Is(err, test.err) {
 				t.Errorf("%s: %v", name, err)
@@ -168,7 +158,7 @@ func TestARightIsReviewedForTheCallerWithAllThatIsKnownOfIt(t *testing.T) {
 func TestAnAPIServerThatDoesNotReviewIsAnErrorAndNeverAYes(t *testing.T) {
 	for _, code := range []int{http.StatusForbidden, http.StatusInternalServerError, http.StatusBadGateway} {
 		s := &apiServer{code: code, status: map[string]any{"authenticated": true, "allowed": true, "user": map[string]any{"username": "alice"}}}
-		g := gateOf(t, s, nil)
+		g := gateOf(t, s)
 		if caller, err := g.Authenticate(with("abc")); !errors.Is(err, access.ErrUnavailable) || errors.Is(err, access.ErrUnauthenticated) {
 			t.Errorf("%d: %v, %v", code, caller, err)
 		}
@@ -179,88 +169,5 @@ func TestAnAPIServerThatDoesNotReviewIsAnErrorAndNeverAYes(t *testing.T) {
 		if _, err := g.Authenticate(with("abc")); err != nil {
 			t.Errorf("%d: the failure is remembered: %v", code, err)
 		}
-	}
-}
-
-// issuer signs certificates.
-type issuer struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-}
-
-// sign returns a certificate that has been valid for an hour, signed by an issuer, or self-signed without one.
-func sign(t *testing.T, by *issuer, template *x509.Certificate) *issuer {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template.SerialNumber, template.NotBefore = big.NewInt(1), time.Now().Add(-2*time.Hour)
-	if template.NotAfter.IsZero() {
-		template.NotAfter = time.Now().Add(time.Hour)
-	}
-	if by == nil {
-		by = &issuer{template, key}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key.Public(), by.key)
-	must(t, err)
-	certificate, err := x509.ParseCertificate(der)
-	must(t, err)
-	return &issuer{certificate, key}
-}
-
-func TestAClientCertificateNamesItsCallerAndATokenHasPrecedence(t *testing.T) {
-	authority := func(by *issuer) *issuer {
-		return sign(t, by, &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
-	}
-	client := func(by *issuer, name string, change ...func(*x509.Certificate)) *x509.Certificate {
-		template := &x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: []string{"users"}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-		for _, f := range change {
-			f(template)
-		}
-		return sign(t, by, template).certificate
-	}
-	root, foreign := authority(nil), authority(nil)
-	between := authority(root)
-	pool := x509.NewCertPool()
-	pool.AddCert(root.certificate)
-	s := &apiServer{code: http.StatusCreated, status: map[string]any{"authenticated": false}}
-	g := gateOf(t, s, func() (x509.VerifyOptions, bool) {
-		options := apix509.DefaultVerifyOptions()
-		options.Roots = pool
-		return options, true
-	})
-	for name, test := range map[string]struct {
-		chain []*x509.Certificate
-		known bool
-	}{
-		"of the authority":           {[]*x509.Certificate{client(root, "alice")}, true},
-		"of one in between":          {[]*x509.Certificate{client(between, "alice"), between.certificate}, true},
-		"without the one in between": {[]*x509.Certificate{client(between, "alice")}, false},
-		"of a stranger":              {[]*x509.Certificate{client(foreign, "alice"), root.certificate}, false},
-		"without a name":             {[]*x509.Certificate{client(root, "")}, false},
-		"of a server":                {[]*x509.Certificate{client(root, "alice", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })}, false},
-		"that expired":               {[]*x509.Certificate{client(root, "alice", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) })}, false},
-	} {
-		r := with("")
-		r.TLS = &tls.ConnectionState{PeerCertificates: test.chain}
-		caller, err := g.Authenticate(r)
-		if test.known && (err != nil || caller.Name != "alice" || !slices.Equal(caller.Groups, []string{"users", "system:authenticated"})) {
-			t.Errorf("%s: %+v, %v", name, caller, err)
-		}
-		if !test.known && !errors.Is(err, access.ErrUnauthenticated) {
-			t.Errorf("%s: %+v, %v", name, caller, err)
-		}
-	}
-	r := with("nobodys")
-	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client(root, "proxy")}}
-	if caller, err := g.Authenticate(r); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("a certificate makes up for a wrong token: %v, %v", caller, err)
-	}
-	r.Header.Del("Authorization")
-	pool = x509.NewCertPool()
-	if caller, err := g.Authenticate(r); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("an authority that was removed counts: %v, %v", caller, err)
-	}
-	if _, err := gateOf(t, s, nil).Authenticate(r); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("a certificate where there are no authorities: %v", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
-	apix509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/rest"
 
 	"heliostat.dev/heliostat/internal/access"
@@ -34,7 +33,7 @@ type portFlags struct {
 
 	probes, pprof string
 	noAuth        bool
-	certs         certificateFiles
+	cert, key     string
 	audiences     []string
 	perSecond     float64
 }
@@ -43,12 +42,10 @@ type portFlags struct {
 func (f *portFlags) AddTo(flags *pflag.FlagSet) {
 	cli.Address(flags, &f.REST, "listen", "address of the REST API and the page; empty for none")
 	flags.BoolVar(&f.noAuth, "insecure-no-auth", false, "do not authenticate callers; only on a loopback address")
-	flags.StringVar(&f.certs.Cert, "tls-cert-file", "",
+	flags.StringVar(&f.cert, "tls-cert-file", "",
 		"PEM file of the REST API's certificate, reloaded when it changes (default: no TLS); its authorities are "+
 			"those in ca.crt beside it, or the system's")
-	flags.StringVar(&f.certs.Key, "tls-key-file", "", "PEM file of its private key")
-	flags.StringVar(&f.certs.ClientCA, "client-ca-file", "", "PEM file of authorities of client certificates; a "+
-		"certificate's common name is the user, its organizations are the groups")
+	flags.StringVar(&f.key, "tls-key-file", "", "PEM file of its private key")
 	flags.StringSliceVar(&f.audiences, "token-audiences", nil,
 		"accepted audiences of bearer tokens (default: those of the API server, or "+access.Audience+")")
 	f.perSecond = api.DefaultRequestsPerSecond
@@ -64,9 +61,9 @@ func (f *portFlags) AddTo(flags *pflag.FlagSet) {
 
 // Validate returns an error that names the flags if they would let any caller in, or do not go together.
 func (f *portFlags) Validate() error {
-	if err := f.certs.Validate(); err != nil {
-		return fmt.Errorf("--tls-cert-file %q, --tls-key-file %q, --client-ca-file %q: %w", f.certs.Cert, f.certs.Key,
-			f.certs.ClientCA, err)
+	if (f.cert == "") != (f.key == "") {
+		return fmt.Errorf("--tls-cert-file %q, --tls-key-file %q: a certificate and its key go together: give both "+
+			"files", f.cert, f.key)
 	}
 	if _, err := netip.ParseAddr(f.Advertised); f.Advertised != "" && err != nil {
 		return fmt.Errorf("--advertise-address %q: want an IP address such as 10.0.0.7", f.Advertised)
@@ -82,9 +79,8 @@ func (f *portFlags) Validate() error {
 		return fmt.Errorf("--pprof-bind-address %q: profiles reveal memory and arguments to every caller: use a "+
 			"loopback address such as localhost:6060", f.pprof)
 	}
-	if f.noAuth && (f.certs.ClientCA != "" || len(f.audiences) > 0) {
-		return errors.New("--insecure-no-auth disables authentication: it cannot be combined with --client-ca-file " +
-			"and --token-audiences")
+	if f.noAuth && len(f.audiences) > 0 {
+		return errors.New("--insecure-no-auth disables authentication: it cannot be combined with --token-audiences")
 	}
 	return nil
 }
@@ -107,22 +103,22 @@ func (f *portFlags) PeerAddress() string {
 // the configuration of that API server cannot be used.
 func (f *portFlags) Secure(ctx context.Context, config *api.Config, kubernetes *rest.Config) error {
 	config.Listen, config.RequestsPerSecond = f.REST, f.perSecond
-	var clientCAs apix509.VerifyOptionFunc
-	if f.certs.Given() {
-		store, err := loadCertificates(f.certs)
+	if f.cert != "" {
+		store, err := loadCertificates(f.cert, f.key)
 		if err != nil {
 			return err
 		}
-		go store.Run(ctx)
+		go func() {
+			if err := store.Run(ctx); err != nil && ctx.Err() == nil {
+				config.Log.Error("the certificate is not reloaded any more", "err", err)
+			}
+		}()
 		config.TLS, config.Peers = store.TLS(), store.Peers()
-		if f.certs.ClientCA != "" {
-			clientCAs = store.ClientCAs
-		}
 	}
 	if f.noAuth {
 		return nil
 	}
-	gate, err := newGate(kubernetes, f.audiences, clientCAs)
+	gate, err := newGate(kubernetes, f.audiences)
 	if err != nil {
 		return err
 	}
@@ -133,7 +129,7 @@ func (f *portFlags) Secure(ctx context.Context, config *api.Config, kubernetes *
 
 // warn logs what the network can read.
 func (f *portFlags) warn(log *slog.Logger) {
-	if !f.certs.Given() && !api.OnLoopback(f.REST) {
+	if f.cert == "" && !api.OnLoopback(f.REST) {
 		log.Warn("callers' tokens are sent in clear text: set --tls-cert-file and --tls-key-file unless a service "+
 			"mesh encrypts the traffic", "listen", f.REST)
 	}

@@ -112,7 +112,7 @@ func TestNoTokenIsInAnyLogSpanMetricOrSnapshot(t *testing.T) {
 	t.Cleanup(apiServer.Close)
 	config := &rest.Config{Host: apiServer.URL, BearerToken: secret + "-kubernetes"}
 	config.Wrap(told.APICalls)
-	gate, err := newGate(config, nil, nil)
+	gate, err := newGate(config, nil)
 	must(t, err)
 	k, ray := atRest(t, "")
 	handler, err := api.NewHandler(api.Config{Fleet: Fleet{Loop: loopOf(t, k, ray, logger, nil)}, Requests: keepsRequests{}, Owned: struct{ api.OwnedRequests }{}, Access: gate, Log: logger})

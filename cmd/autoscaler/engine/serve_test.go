@@ -83,18 +83,16 @@ func TestFlagsThatWouldLetAnybodyInOrDoNotGoTogetherAreRefused(t *testing.T) {
 		options portFlags
 		want    string
 	}{
-		"as it comes":                       {portFlags{REST: "127.0.0.1:8090"}, ""},
-		"beyond loopback":                   {portFlags{REST: ":8090"}, ""},
-		"nobody asked on loopback":          {portFlags{REST: "localhost:8090", noAuth: true}, ""},
-		"nobody asked and nothing served":   {portFlags{noAuth: true}, ""},
-		"nobody asked beyond loopback":      {portFlags{REST: ":8090", noAuth: true}, "let anybody who reaches :8090"},
-		"nobody asked on a name":            {portFlags{REST: "host:8090", noAuth: true}, "let anybody"},
-		"nobody asked but for certificates": {portFlags{REST: "[::1]:1", noAuth: true, certs: certificateFiles{Cert: "a", Key: "b", ClientCA: "c"}}, "it cannot be combined with"},
-		"nobody asked but for an audience":  {portFlags{REST: "[::1]:1", noAuth: true, audiences: []string{"heliostat"}}, "it cannot be combined with"},
-		"a certificate without a key":       {portFlags{certs: certificateFiles{Cert: "a"}}, `--tls-cert-file "a", --tls-key-file "", --client-ca-file "": a certificate and its key go together`},
-		"profiles on loopback":              {portFlags{pprof: "localhost:6060"}, ""},
-		"profiles beyond loopback":          {portFlags{pprof: ":6060"}, `--pprof-bind-address ":6060": profiles reveal memory`},
-		"clients' certificates without TLS": {portFlags{certs: certificateFiles{ClientCA: "c"}}, "need TLS"},
+		"as it comes":                      {portFlags{REST: "127.0.0.1:8090"}, ""},
+		"beyond loopback":                  {portFlags{REST: ":8090"}, ""},
+		"nobody asked on loopback":         {portFlags{REST: "localhost:8090", noAuth: true}, ""},
+		"nobody asked and nothing served":  {portFlags{noAuth: true}, ""},
+		"nobody asked beyond loopback":     {portFlags{REST: ":8090", noAuth: true}, "let anybody who reaches :8090"},
+		"nobody asked on a name":           {portFlags{REST: "host:8090", noAuth: true}, "let anybody"},
+		"nobody asked but for an audience": {portFlags{REST: "[::1]:1", noAuth: true, audiences: []string{"heliostat"}}, "it cannot be combined with"},
+		"a certificate without a key":      {portFlags{cert: "a"}, `--tls-cert-file "a", --tls-key-file "": a certificate and its key go together`},
+		"profiles on loopback":             {portFlags{pprof: "localhost:6060"}, ""},
+		"profiles beyond loopback":         {portFlags{pprof: ":6060"}, `--pprof-bind-address ":6060": profiles reveal memory`},
 	} {
 		err := test.options.Validate()
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
@@ -105,12 +103,12 @@ func TestFlagsThatWouldLetAnybodyInOrDoNotGoTogetherAreRefused(t *testing.T) {
 
 func TestTokensInClearTextAreToldBeyondLoopbackAlone(t *testing.T) {
 	for listen, want := range map[string]bool{"127.0.0.1:8090": false, "localhost:8090": false, "": false, ":8090": true, "10.0.0.1:8090": true} {
-		for _, files := range []certificateFiles{{}, {Cert: "a", Key: "b"}} {
+		for _, cert := range []string{"", "a"} {
 			var log bytes.Buffer
-			f := portFlags{REST: listen, certs: files}
+			f := portFlags{REST: listen, cert: cert}
 			f.warn(slog.New(slog.NewTextHandler(&log, nil)))
-			if told := strings.Contains(log.String(), "clear text"); told != (want && !files.Given()) {
-				t.Errorf("%q with certificate %q: told %v", listen, files.Cert, told)
+			if told := strings.Contains(log.String(), "clear text"); told != (want && cert == "") {
+				t.Errorf("%q with certificate %q: told %v", listen, cert, told)
 			}
 		}
 	}

@@ -105,7 +105,6 @@ insecurenoauth: api.exposure
 advertiseaddress: api.exposure
 tlscertfile: api.tls
 tlskeyfile: api.tls
-clientcafile: api.tls.clientCA
 tokenaudiences: api.tokenAudiences
 metricsbindaddress: metrics.enabled and metrics.port
 healthprobebindaddress: health.port
