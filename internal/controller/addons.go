@@ -30,7 +30,7 @@ func (l loop) Departing(v observe.View) []scaledown.DrainRequest {
 	return l.r.memory.Departing(v, l.c.config.DrainDeadline)
 }
 func (l loop) UsedFor(node raydemand.NodeID) time.Duration {
-	return l.r.memory.use.For(l.c.config.Now(), node)
+	return l.r.memory.clock.UsedFor(l.c.config.Now(), node)
 }
 func (l loop) Drains() scaledown.Drains                  { return l.r.memory.drains }
 func (l loop) Heavy(s *planner.Snapshot) bool            { return heavy(s) }

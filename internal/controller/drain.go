@@ -109,20 +109,15 @@ func (m *memory) Departing(v observe.View, wait time.Duration) []scaledown.Drain
 // which work is just being placed. Something in use proves nothing for a while: drained soon after it had joined, or
 // after its last work had ended, such a node ended at once (docs/reference/facts.md#drain-race).
 func (m *memory) settled(now time.Time, member observe.Member) bool {
-	if m.joined.Bound(now, member.Node.ID, placedShown) < placedShown {
+	if m.clock.Bound(now, member.Node.ID, placedShown) < placedShown {
 		return false
 	}
-	shown := m.use.For(now, member.Node.ID)
+	shown := m.clock.UsedFor(now, member.Node.ID)
 	switch observe.UseOf(member.Node) {
 	case observe.Unused:
-		return m.idleFor(now, member.Node) >= placedShown
+		return m.clock.IdleFor(now, member.Node) >= placedShown
 	case observe.Works:
 		return shown >= placedShown || m.clocks.GoingFor(member.Pod, now) >= unsteady
 	}
 	return shown >= raydemand.ProcessStart
-}
-
-// idleFor returns how long a node has been unused and could have taken work.
-func (m *memory) idleFor(now time.Time, n *raydemand.Node) time.Duration {
-	return m.joined.Bound(now, n.ID, max(n.Idle, m.idle.Idle(n.ID)))
 }

@@ -32,9 +32,7 @@ type memory struct {
 // session is what the readings of one Ray session add up to. The drop guard is no part of it: it must notice that the
 // nodes are gone when the session is over.
 type session struct {
-	idle        observe.IdleClock
-	joined      observe.RecentlyJoined
-	use         observe.UseClock
+	clock       observe.NodeClocks
 	lag         observe.PlacementLag
 	gangs       observe.Gangs
 	clocks      observe.Clocks
@@ -71,9 +69,7 @@ func (m *memory) Remember(v *observe.View, s *Config) (gone func(group string) b
 		return nil
 	}
 	m.nodes = v.State.Nodes
-	m.idle.Observe(v.Now, v.State.Nodes, observe.JobsRestartIdleTimes(v.Cluster.RayVersion))
-	m.joined.Observe(v.Now, v.State.Nodes)
-	m.use.Observe(v.Now, v.State.Nodes)
+	m.clock.Observe(v.Now, v.State.Nodes, observe.JobsRestartIdleTimes(v.Cluster.RayVersion))
 	v.Demand = v.State.Demand
 	v.Demand.Requests = m.lag.Correct(v.Now, v.State)
 	m.gangs.Observe(v.Now, v.State.Demand.Gangs)
@@ -107,13 +103,10 @@ func (m *memory) RememberFresh(v *observe.View, s *Config, forGuard bool) {
 // Glance adds a reading between two cycles. same: it repeats the last one in all but idle times. The last decision
 // rests on a RayCluster with this version of Ray.
 func (m *memory) Glance(now time.Time, nodes []raydemand.Node, same bool, rayVersion string) {
-	if same {
-		m.use.Repeat(now)
+	if defect := observe.JobsRestartIdleTimes(rayVersion); same && !defect {
+		m.clock.Repeat(now)
 	} else {
-		m.use.Observe(now, nodes)
-	}
-	if observe.JobsRestartIdleTimes(rayVersion) {
-		m.idle.Observe(now, nodes, true)
+		m.clock.Observe(now, nodes, defect)
 	}
 }
 
@@ -197,7 +190,7 @@ func (m *memory) snapshot(v observe.View, s *Config, warm *planner.Warm) planner
 // addNode adds what is known of a node beside what Ray reports of it.
 func (m *memory) addNode(input *observe.SnapshotInput, n *raydemand.Node) {
 	if n.Status == raydemand.Idle {
-		input.Idle[n.ID] = m.idleFor(input.Now, n)
+		input.Idle[n.ID] = m.clock.IdleFor(input.Now, n)
 	}
 	if m.drains.Leaving(n.ID) {
 		input.Leaving[n.ID] = true

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"maps"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -90,92 +89,4 @@ func UseOf(n *raydemand.Node) Use {
 		return Works
 	}
 	return InUse
-}
-
-// unseen is how long Ray may be unreadable before nodes may have had another use in between. It is the age up to which
-// a reading counts elsewhere too (MaxDataAge).
-const unseen = 10 * time.Second
-
-// UseClock measures for how long nodes have shown the same use without interruption. Its readings may miss short
-// interruptions. Losing it only delays what waits for it.
-type UseClock struct {
-	nodes    map[raydemand.NodeID]useSince
-	readings int       // how many there were
-	read     time.Time // when the last reading was
-}
-
-type useSince struct {
-	use     Use
-	since   time.Time
-	reading int // the last one that showed the node
-}
-
-// Observe adds one reading.
-func (c *UseClock) Observe(now time.Time, nodes []raydemand.Node) {
-	if c.nodes == nil || now.Sub(c.read) > unseen {
-		c.nodes = make(map[raydemand.NodeID]useSince, len(nodes))
-	}
-	c.readings++
-	for i := range nodes {
-		n := &nodes[i]
-		last, known := c.nodes[n.ID]
-		if use := UseOf(n); !known || last.use != use {
-			last = useSince{use: use, since: now}
-		}
-		last.reading = c.readings
-		c.nodes[n.ID] = last
-	}
-	maps.DeleteFunc(c.nodes, func(_ raydemand.NodeID, u useSince) bool { return u.reading != c.readings })
-	c.read = now
-}
-
-// Repeat notes a reading that shows the same as the last one.
-func (c *UseClock) Repeat(now time.Time) { c.read = now }
-
-// For returns for how long a node has shown its present use; zero for a node that was not in the last reading.
-func (c *UseClock) For(now time.Time, id raydemand.NodeID) time.Duration {
-	if shown, known := c.nodes[id]; known {
-		return now.Sub(shown.since)
-	}
-	return 0
-}
-
-// RecentlyJoined remembers when nodes joined that were not in the reading before. Ray counts a node's idle time from
-// the start of its raylet, which on a busy machine is long before the node can take work: a worker would be drained as
-// idle while its work is being placed. So the idle time of a recently joined node counts from when it was first seen.
-// Nodes of the first reading are not recently joined, so a restart of Heliostat keeps nothing alive.
-type RecentlyJoined struct {
-	// nodes are those of the last reading, with the number of the last reading that showed them; joined is when those
-	// joined that were not in the first one.
-	nodes    map[raydemand.NodeID]int
-	joined   map[raydemand.NodeID]time.Time
-	readings int
-}
-
-// Observe adds one reading.
-func (n *RecentlyJoined) Observe(now time.Time, nodes []raydemand.Node) {
-	if n.nodes == nil {
-		n.nodes = make(map[raydemand.NodeID]int, len(nodes))
-		n.joined = map[raydemand.NodeID]time.Time{}
-	}
-	n.readings++
-	for i := range nodes {
-		if nodes[i].Status == raydemand.Dead {
-			continue
-		}
-		if _, known := n.nodes[nodes[i].ID]; !known && n.readings > 1 {
-			n.joined[nodes[i].ID] = now
-		}
-		n.nodes[nodes[i].ID] = n.readings
-	}
-	maps.DeleteFunc(n.nodes, func(_ raydemand.NodeID, reading int) bool { return reading != n.readings })
-	maps.DeleteFunc(n.joined, func(id raydemand.NodeID, _ time.Time) bool { return n.nodes[id] == 0 })
-}
-
-// Bound limits a node's idle time to the time since it joined, if that was recently.
-func (n *RecentlyJoined) Bound(now time.Time, id raydemand.NodeID, idle time.Duration) time.Duration {
-	if at, recently := n.joined[id]; recently {
-		return min(idle, now.Sub(at))
-	}
-	return idle
 }

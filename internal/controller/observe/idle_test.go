@@ -7,7 +7,7 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestIdleClock(t *testing.T) {
+func TestIdleTimes(t *testing.T) {
 	head, worker := nodeID("head"), nodeID("worker")
 	type step struct {
 		after                time.Duration
@@ -43,7 +43,7 @@ func TestIdleClock(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var c IdleClock
+			var c NodeClocks
 			now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 			for i, s := range steps {
 				now = now.Add(s.after)
@@ -51,7 +51,7 @@ func TestIdleClock(t *testing.T) {
 					idleNode(head, true, s.headIdle),
 					idleNode(worker, false, s.workerIdle),
 				}, true)
-				if got := c.Idle(worker); (got - s.want).Abs() > 5*time.Millisecond {
+				if got := max(0, c.IdleFor(now, &raydemand.Node{ID: worker})); (got - s.want).Abs() > 5*time.Millisecond {
 					t.Errorf("step %d: idle for %v, want %v", i, got, s.want)
 				}
 			}
@@ -78,14 +78,14 @@ func TestUseBeforeAnOutageOfRayProvesNothingAfterIt(t *testing.T) {
 	for _, c := range []struct {
 		outage, want time.Duration
 	}{{unseen, raydemand.ProcessStart + unseen}, {unseen + 1, 0}} {
-		var clock UseClock
-		clock.Observe(start, reserved)
+		var clock NodeClocks
+		clock.Observe(start, reserved, false)
 		for at := time.Duration(0); at <= raydemand.ProcessStart; at += time.Second {
-			clock.Observe(start.Add(at), reserved)
+			clock.Observe(start.Add(at), reserved, false)
 		}
 		now := start.Add(raydemand.ProcessStart + c.outage)
-		clock.Observe(now, reserved)
-		if got := clock.For(now, reserved[0].ID); got != c.want {
+		clock.Observe(now, reserved, false)
+		if got := clock.UsedFor(now, reserved[0].ID); got != c.want {
 			t.Errorf("after an outage of %v: %v, want %v", c.outage, got, c.want)
 		}
 	}
@@ -93,11 +93,11 @@ func TestUseBeforeAnOutageOfRayProvesNothingAfterIt(t *testing.T) {
 
 func TestTheIdleTimeOfARecentlyJoinedNodeBeginsWhenItIsFirstSeen(t *testing.T) {
 	old, young := idleNode(nodeID("old"), false, time.Minute), idleNode(nodeID("young"), false, 20*time.Second)
-	var n RecentlyJoined
+	var n NodeClocks
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	n.Observe(start, []raydemand.Node{old})
-	n.Observe(start.Add(time.Second), []raydemand.Node{old, young})
-	n.Observe(start.Add(4*time.Second), []raydemand.Node{old, young})
+	n.Observe(start, []raydemand.Node{old}, false)
+	n.Observe(start.Add(time.Second), []raydemand.Node{old, young}, false)
+	n.Observe(start.Add(4*time.Second), []raydemand.Node{old, young}, false)
 	now := start.Add(4 * time.Second)
 	if got := n.Bound(now, young.ID, young.Idle); got != 3*time.Second {
 		t.Errorf("a node first seen 3 s ago counts as idle for %v", got)
@@ -111,11 +111,11 @@ func TestANodeThatReturnsFromTheDeadIsANewcomer(t *testing.T) {
 	node := idleNode(nodeID("node"), false, time.Minute)
 	dead := node
 	dead.Status = raydemand.Dead
-	var n RecentlyJoined
+	var n NodeClocks
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	n.Observe(start, []raydemand.Node{node})
-	n.Observe(start.Add(time.Second), []raydemand.Node{dead})
-	n.Observe(start.Add(2*time.Second), []raydemand.Node{node})
+	n.Observe(start, []raydemand.Node{node}, false)
+	n.Observe(start.Add(time.Second), []raydemand.Node{dead}, false)
+	n.Observe(start.Add(2*time.Second), []raydemand.Node{node}, false)
 	if got := n.Bound(start.Add(2*time.Second), node.ID, node.Idle); got != 0 {
 		t.Errorf("it counts as idle for %v", got)
 	}
