@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -29,11 +27,9 @@ type doctorFlags struct {
 	scope  doctorScope
 	nodes  cli.NodeReaderFlags
 	pools  string
-	// reader is built from nodes. odd says which of several files were not examined, and bad that one of them is
-	// faulty, not of another kind such as the values of Helm.
+	// reader is built from nodes. odd says which of several files have no objects, such as the values of Helm.
 	reader sharing.Reader
 	odd    []string
-	bad    bool
 }
 
 func newDoctorCommand() *cobra.Command {
@@ -114,9 +110,6 @@ func (f *doctorFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writ
 			return fmt.Errorf("writing what was not examined: %w", err)
 		}
 	}
-	if f.bad {
-		return cli.BadInput(errors.New("not all files could be read"))
-	}
 	if n := printer.Severe(report.Findings, raydemand.Error); n > 0 {
 		return fmt.Errorf("%d %s of level error", n, printer.Plural(n, "finding"))
 	}
@@ -131,10 +124,7 @@ func (f *doctorFlags) missing(input doctor.Input) string {
 	if len(f.files) > 0 || slices.ContainsFunc(input.Objects, ofRay) {
 		return ""
 	}
-	if f.scope.Namespace == "" {
-		return "No RayClusters found."
-	}
-	return "There is no RayCluster in namespace " + f.scope.Namespace + "."
+	return "No RayClusters found."
 }
 
 // input reads the files, or lists objects from the API server if there are none.
@@ -147,15 +137,8 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 	var twice [][]string
 	for _, name := range f.files {
 		found, at, err := objectsOfFile(name, in)
-		several, notOpened := len(f.files) > 1, new(fs.PathError)
-		if err == nil && several {
-			if _, err = doctor.Read(found, f.reader, nil); err != nil {
-				err = fmt.Errorf("reading %s: %w", name, err)
-			}
-		}
-		if err != nil && several && !errors.As(err, &notOpened) {
+		if errors.Is(err, decode.ErrNoObject) && len(f.files) > 1 {
 			f.odd = append(f.odd, err.Error()[len("reading "):])
-			f.bad = f.bad || !errors.Is(err, decode.ErrNoObject)
 			continue
 		}
 		if err != nil {
@@ -167,39 +150,25 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 			twice = append(twice, place.Twice)
 		}
 	}
+	of := "reading " + strings.Join(f.files, ", ")
 	input, err := doctor.Read(objects, f.reader, nil)
 	if err != nil {
-		return input, cli.BadInput(fmt.Errorf("reading %s: %w", namesOf(f.files), err))
+		return input, cli.BadInput(fmt.Errorf("%s: %w", of, err))
 	}
-	named := map[string]*doctor.Object{} // the last one so far, by file, kind and name
+	unreadable, skipped := false, 0
 	for i := range input.Objects {
 		o := &input.Objects[i]
 		o.Place, o.Unreadable = places[i], append(o.Unreadable, twice[i]...)
-		if o.Cluster == nil || o.Generated {
-			continue
-		}
-		document, file, _ := strings.Cut(o.Place, " of ")
-		before := named[file+" "+o.String()]
-		if before != nil && !reflect.DeepEqual(before.Fields["spec"], o.Fields["spec"]) {
-			before.Unreadable = append(before.Unreadable, document+" has the same kind and name, and another spec: "+
-				"only the last one counts")
-		}
-		named[file+" "+o.String()] = o
+		unreadable = unreadable || len(o.Unreadable) > 0 // a finding says why
 	}
-	skipped, count := doctor.Skipped(input), 0
-	for _, n := range skipped {
-		count += n
+	for _, n := range doctor.Skipped(input) {
+		skipped += n
 	}
-	unreadable := func(o doctor.Object) bool { return len(o.Unreadable) > 0 } // a finding says why
-	if count < len(input.Objects) || slices.ContainsFunc(input.Objects, unreadable) {
+	if skipped < len(input.Objects) || unreadable {
 		return input, nil
 	}
-	has := "no objects"
-	if count > 0 {
-		has = "only " + printer.CountKinds(skipped) + ", the first of which is " + input.Objects[0].String()
-	}
-	return input, cli.BadInput(fmt.Errorf("reading %s: there is nothing to look at: got %s; want a RayCluster, or "+
-		"another kind that `autoscaler doctor --help` lists", namesOf(f.files), has))
+	return input, cli.BadInput(fmt.Errorf("%s: there is nothing to look at: want a RayCluster, or another kind "+
+		"that `autoscaler doctor --help` lists", of))
 }
 
 // Requests to the API server per second and at once, as kubectl has them. With client-go's default of 5 a second,
@@ -238,11 +207,4 @@ func objectsOfFile(
 		return err
 	})
 	return objects, places, err
-}
-
-func namesOf(files []string) string {
-	if len(files) == 1 {
-		return files[0]
-	}
-	return fmt.Sprintf("%d files", len(files))
 }

@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/pager"
 
 	"heliostat.dev/heliostat/internal/doctor"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
@@ -28,16 +30,11 @@ type doctorScope struct {
 	Cluster string
 }
 
-// resourcesOf returns the resources that have the objects of a kind, the first of which that the API server serves has
-// all of them. CapacityBuffers are new, and so is the version that checks prefer.
-func resourcesOf(kind doctor.Kind) (all []schema.GroupVersionResource) {
-	for i, version := range kind.Versions {
-		of := schema.GroupVersionKind{Group: kind.Group, Version: version, Kind: kind.Name}
-		if resource, _ := meta.UnsafeGuessKindToResource(of); i == 0 || kind.Name == "CapacityBuffer" {
-			all = append(all, resource)
-		}
-	}
-	return all
+// resourceOf returns the resource that has the objects of a kind.
+func resourceOf(kind doctor.Kind) schema.GroupVersionResource {
+	of := schema.GroupVersionKind{Group: kind.Group, Version: kind.Versions[0], Kind: kind.Name}
+	resource, _ := meta.UnsafeGuessKindToResource(of)
+	return resource
 }
 
 // listObjects lists the objects of an API server, and gets the status of the Cluster Autoscaler. The input names the
@@ -49,23 +46,20 @@ func listObjects(
 	var forbidden []doctor.Forbidden
 	for _, kind := range doctor.Kinds {
 		required := kind.Name == "RayCluster" // without them there is nothing to look at
-		for _, resource := range resourcesOf(kind) {
-			found, err := list(ctx, client, kind, resource, scope)
-			switch {
-			case apierrors.IsForbidden(err) && !required:
-				refused := doctor.Forbidden{Group: kind.Group, Resource: resource.Resource, Message: err.Error()}
-				if kind.Namespaced {
-					refused.Namespace = scope.Namespace
-				}
-				forbidden = append(forbidden, refused)
-			case apierrors.IsNotFound(err) && !required: // the kind is not installed
-			case err != nil:
-				return doctor.Input{}, fmt.Errorf("listing %s: %w", resource.Resource, err)
+		resource := resourceOf(kind)
+		found, err := list(ctx, client, kind, resource, scope)
+		switch {
+		case apierrors.IsForbidden(err) && !required:
+			refused := doctor.Forbidden{Group: kind.Group, Resource: resource.Resource, Message: err.Error()}
+			if kind.Namespaced {
+				refused.Namespace = scope.Namespace
 			}
-			if objects = append(objects, found...); err == nil {
-				break
-			}
+			forbidden = append(forbidden, refused)
+		case apierrors.IsNotFound(err) && !required: // the kind is not installed
+		case err != nil:
+			return doctor.Input{}, fmt.Errorf("listing %s: %w", resource.Resource, err)
 		}
+		objects = append(objects, found...)
 	}
 	configMaps := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("kube-system")
 	status, err := configMaps.Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
@@ -91,19 +85,15 @@ func listObjects(
 	return input, err
 }
 
-// page bounds the objects of one answer, for clusters with thousands of pods.
-const page = 500
-
 // list lists the objects of a kind that the scope has, and of pods and CapacityBuffers those of RayClusters.
 func list(
 	ctx context.Context, client dynamic.Interface, kind doctor.Kind, of schema.GroupVersionResource, scope doctorScope,
-) ([]map[string]any, error) {
+) (objects []map[string]any, err error) {
 	namespace := ""
 	if kind.Namespaced {
 		namespace = scope.Namespace
 	}
-	var objects []map[string]any
-	options := metav1.ListOptions{Limit: page}
+	options := metav1.ListOptions{}
 	switch {
 	case kind.Name == "CapacityBuffer":
 		options.LabelSelector = attached.Made
@@ -112,25 +102,21 @@ func list(
 	case kind.Name == "Pod":
 		options.LabelSelector = "ray.io/cluster"
 	}
-	for {
-		list, err := client.Resource(of).Namespace(namespace).List(ctx, options)
-		if err != nil {
-			return nil, err
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return client.Resource(of).Namespace(namespace).List(ctx, options)
+	})
+	err = pages.EachListItem(ctx, options, func(item runtime.Object) error {
+		object := item.(*unstructured.Unstructured)
+		object.Object["kind"] = kind.Name // the items of a list do not have it
+		if object.GetAPIVersion() == "" {
+			object.SetAPIVersion(of.GroupVersion().String())
 		}
-		for i := range list.Items {
-			object := list.Items[i].Object
-			object["kind"] = kind.Name // the items of a list do not have it
-			if object["apiVersion"] == nil {
-				object["apiVersion"] = of.GroupVersion().String()
-			}
-			if scope.takes(kind.Name, &list.Items[i]) {
-				objects = append(objects, object)
-			}
+		if scope.takes(kind.Name, object) {
+			objects = append(objects, object.Object)
 		}
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return objects, nil
-		}
-	}
+		return nil
+	})
+	return objects, err
 }
 
 // takes reports whether the scope has the object.

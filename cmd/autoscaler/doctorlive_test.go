@@ -27,9 +27,7 @@ func server(t *testing.T, manifest string) *fake.FakeDynamicClient {
 	must(t, err)
 	kinds := map[schema.GroupVersionResource]string{}
 	for _, kind := range doctor.Kinds {
-		for _, resource := range resourcesOf(kind) {
-			kinds[resource] = kind.Name + "List"
-		}
+		kinds[resourceOf(kind)] = kind.Name + "List"
 	}
 	var objects []runtime.Object
 	for _, fields := range read {
