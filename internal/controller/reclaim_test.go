@@ -19,18 +19,15 @@ import (
 // desks are those of several RayClusters.
 type desks map[nodepool.ClusterKey]*giveback.Desk
 
-func (d desks) Offers(key nodepool.ClusterKey, answer func([]reservation.Offer, error)) {
-	d[key].Offers(key, answer)
+func (d desks) Offers(ctx context.Context, loop addon.Loop, o *addon.Cycle) ([]reservation.Offer, error) {
+	return d[o.View.Cluster.Key].Offers(ctx, loop, o)
 }
 
-func (d desks) Take(ctx context.Context, key nodepool.ClusterKey, ask reservation.Ask,
-	allows func(*addon.Cycle) error, answer func(reservation.Reservation, error),
-) {
-	d[key].Take(ctx, key, ask, allows, answer)
+func (d desks) Agree(ctx context.Context, loop addon.Loop, o *addon.Cycle, ask reservation.Ask) (reservation.Reservation, error) {
+	return d[o.View.Cluster.Key].Agree(ctx, loop, o, ask)
 }
 
-func (d desks) End(ctx context.Context, key nodepool.ClusterKey) error { return d[key].End(ctx, key) }
-func (d desks) Enqueue(nodepool.ClusterKey)                            {}
+func (d desks) Enqueue(nodepool.ClusterKey) {}
 
 // pair is two RayClusters on nodes of two GPUs each, to which nothing can be added. All GPUs have idle workers of low.
 type pair struct {
@@ -234,7 +231,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 		"the hour of it is over": {small, func(p *pair) {
 			p.low.kube.cluster.Reclaimed = []reservation.Taking{{At: p.low.now.Add(-time.Hour), GPUs: 1}}
 		}, 1, "has given 1 GPU"},
-		"workers are too young":                               {long, func(*pair) {}, 0, "would make room for 2 pods of group gpu; RayCluster ml/low gives them when they have run for 60m (--reclaim-min-runtime)"},
+		"workers are too young":                               {long, func(*pair) {}, 0, "offers none: it gives no worker that has not run for 60m (--reclaim-min-runtime)"},
 		"the minimum of the other":                            {taking, func(p *pair) { p.low.group("gpu").Min = 3 }, 1, ""},
 		"it has a reservation":                                {taking, func(p *pair) { p.low.kube.cluster.GiveBack = &reservation.Reservation{Deadline: p.low.now} }, 0, ""},
 		"its workers have tasks":                              {taking, func(p *pair) { p.low.busy(p.low.pod(0)); p.low.busy(p.low.pod(1)); p.low.busy(p.low.pod(2)) }, 1, ""},

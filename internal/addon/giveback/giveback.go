@@ -33,23 +33,19 @@ type Writer interface {
 type Desk struct {
 	writer Writer
 
-	mu     sync.Mutex // guards all below
-	asks   map[nodepool.ClusterKey][]ask
-	offers map[nodepool.ClusterKey]func([]giveback.Offer, error)
+	mu   sync.Mutex // guards asks
+	asks map[nodepool.ClusterKey][]ask
 }
 
 type ask struct {
 	giveback.Ask
-	// allows returns why nothing may be given back in that cycle. It may be nil.
-	allows func(*addon.Cycle) error
 	ctx    context.Context //nolint:containedctx // the call that waits for the answer
 	answer func(giveback.Reservation, error)
 }
 
 // New returns a desk.
 func New(writer Writer) *Desk {
-	return &Desk{writer: writer, asks: map[nodepool.ClusterKey][]ask{},
-		offers: map[nodepool.ClusterKey]func([]giveback.Offer, error){}}
+	return &Desk{writer: writer, asks: map[nodepool.ClusterKey][]ask{}}
 }
 
 // Addon returns the feature of the loop.
@@ -57,11 +53,6 @@ func (d *Desk) Addon() addon.Addon {
 	return addon.Addon{New: func(loop addon.Loop) addon.Feature {
 		f := &feature{loop: loop, desk: d}
 		return addon.Feature{Observe: f.lookAtOverdue, Launch: f.keepWithoutRoom, AfterDrains: f.serve}
-	}, WithoutCluster: func(_ context.Context, key nodepool.ClusterKey) time.Duration {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.offers, key)
-		return 0
 	}}
 }
 
@@ -89,23 +80,6 @@ func (d *Desk) Begin(ctx context.Context, key nodepool.ClusterKey, wanted giveba
 	}
 }
 
-// Take asks as Begin does, and does not wait: answer is called in a cycle of the RayCluster, unless ctx ends before. In
-// that cycle, allows says why nothing may be given back.
-func (d *Desk) Take(ctx context.Context, key nodepool.ClusterKey, wanted giveback.Ask,
-	allows func(*addon.Cycle) error, answer func(giveback.Reservation, error),
-) {
-	d.add(key, ask{wanted, allows, ctx, answer})
-}
-
-// Offers lets the next cycle of a RayCluster say what it could give back without force, cheapest first. Of each group,
-// all that is offered could go together. A later call takes the place of one that is not answered yet.
-func (d *Desk) Offers(key nodepool.ClusterKey, answer func([]giveback.Offer, error)) {
-	d.mu.Lock()
-	d.offers[key] = answer
-	d.mu.Unlock()
-	d.writer.Enqueue(key)
-}
-
 // Enqueue requests a cycle.
 func (d *Desk) Enqueue(key nodepool.ClusterKey) { d.writer.Enqueue(key) }
 
@@ -122,13 +96,12 @@ func (d *Desk) add(key nodepool.ClusterKey, a ask) {
 	d.writer.Enqueue(key)
 }
 
-func (d *Desk) take(key nodepool.ClusterKey) (asks []ask, offers func([]giveback.Offer, error)) {
+func (d *Desk) take(key nodepool.ClusterKey) []ask {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	asks, offers = d.asks[key], d.offers[key]
+	asks := d.asks[key]
 	delete(d.asks, key)
-	delete(d.offers, key)
-	return asks, offers
+	return asks
 }
 
 // feature is the desk's part in the loop of one RayCluster.
@@ -216,15 +189,11 @@ func (f *feature) stays(r *giveback.Reservation) *giveback.Reservation {
 func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 	v := &o.View
 	v.Cluster.GiveBack = f.stays(v.Cluster.GiveBack)
-	asks, offers := f.desk.take(v.Cluster.Key)
-	if offers != nil {
-		offers(f.offer(ctx, o))
-	}
-	for _, asked := range asks {
+	for _, asked := range f.desk.take(v.Cluster.Key) {
 		if asked.ctx.Err() != nil {
 			continue // nobody waits for the answer, so nothing may be given back
 		}
-		reservation, err := f.agree(ctx, o, &asked)
+		reservation, err := f.desk.Agree(ctx, f.loop, o, asked.Ask)
 		if errors.Is(err, nodepool.ErrConflict) {
 			f.desk.add(v.Cluster.Key, asked) // the operator wrote the status; the next cycle reads it
 			o.LookWithin(time.Second)
@@ -253,8 +222,11 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 		Message: "the groups may grow again: " + r.String()})
 }
 
-// agree chooses what is given back, and writes it unless the ask is a dry run.
-func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted *ask) (giveback.Reservation, error) {
+// Agree chooses in a cycle what is given back, and writes it unless the ask is a dry run. Its errors are those of Begin;
+// after nodepool.ErrConflict, observe again.
+func (d *Desk) Agree(
+	ctx context.Context, loop addon.Loop, o *addon.Cycle, wanted giveback.Ask,
+) (giveback.Reservation, error) {
 	v := &o.View
 	none := giveback.Reservation{}
 	switch {
@@ -266,53 +238,49 @@ func (f *feature) agree(ctx context.Context, o *addon.Cycle, wanted *ask) (giveb
 	case !wanted.Until.IsZero() && wanted.Until.Before(v.Now.Add(wanted.Within())):
 		return none, fmt.Errorf("%w: the reservation would end before its deadline", giveback.ErrRefused)
 	}
-	if wanted.allows != nil {
-		if err := wanted.allows(o); err != nil {
-			return none, err
-		}
-	}
-	in, err := f.input(ctx, o)
+	in, err := input(ctx, loop, o)
 	if err != nil {
 		return none, err
 	}
-	reservation, err := Choose(in, wanted.Ask)
+	reservation, err := Choose(in, wanted)
 	if err != nil || wanted.DryRun {
 		return reservation, err
 	}
-	now, err := f.loop.Cluster(ctx, v.Cluster.Key)
+	now, err := loop.Cluster(ctx, v.Cluster.Key)
 	if err != nil {
 		return none, err
 	}
-	if !f.loop.MayWrite(v.Cluster.Key) || !f.loop.Manages(v.Cluster, now) {
+	if !loop.MayWrite(v.Cluster.Key) || !loop.Manages(v.Cluster, now) {
 		return none, nodepool.ErrNotLeading
 	}
-	if err := f.desk.writer.BeginGiveBack(ctx, v.Cluster, &reservation); err != nil {
+	if err := d.writer.BeginGiveBack(ctx, v.Cluster, &reservation); err != nil {
 		return none, err
 	}
 	v.Cluster.GiveBack = &reservation // for those who ask in the same cycle
-	f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackBegins, Message: reservation.String()})
+	loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackBegins, Message: reservation.String()})
 	return reservation, nil
 }
 
 // input returns what a choice depends on, or why none can be made now.
-func (f *feature) input(ctx context.Context, o *addon.Cycle) (Input, error) {
-	if f.loop.Heavy(&o.Intent.Snapshot) {
+func input(ctx context.Context, loop addon.Loop, o *addon.Cycle) (Input, error) {
+	if loop.Heavy(&o.Intent.Snapshot) {
 		return Input{}, fmt.Errorf("%w: there are too many different requests to plan without some workers",
 			giveback.ErrNotNow)
 	}
-	if why := f.notNow(o); why != "" {
+	if why := notNow(loop, o); why != "" {
 		return Input{}, fmt.Errorf("%w: %s", giveback.ErrNotNow, why)
 	}
-	residents, err := addon.Residents(ctx, f.loop)
+	residents, err := addon.Residents(ctx, loop)
 	if err != nil {
 		return Input{}, fmt.Errorf("%w: the actors cannot be read: %w", giveback.ErrNotNow, err)
 	}
-	return Input{View: &o.View, Snapshot: &o.Intent.Snapshot, Residents: residents, UsedFor: f.loop.UsedFor}, nil
+	return Input{View: &o.View, Snapshot: &o.Intent.Snapshot, Residents: residents, UsedFor: loop.UsedFor}, nil
 }
 
-// offer returns what could be given back without force, whatever the mode.
-func (f *feature) offer(ctx context.Context, o *addon.Cycle) ([]giveback.Offer, error) {
-	in, err := f.input(ctx, o)
+// Offers returns what another RayCluster could take without force, cheapest first, whatever the mode. Of each group, all
+// of it could go together.
+func (d *Desk) Offers(ctx context.Context, loop addon.Loop, o *addon.Cycle) ([]giveback.Offer, error) {
+	in, err := input(ctx, loop, o)
 	if err != nil {
 		return nil, err
 	}
@@ -321,16 +289,16 @@ func (f *feature) offer(ctx context.Context, o *addon.Cycle) ([]giveback.Offer, 
 
 // notNow returns why nothing can be agreed in this cycle, or "": what is not known for sure may not be drained, and
 // while pods are on their way it is not known how many there are.
-func (f *feature) notNow(o *addon.Cycle) string {
+func notNow(loop addon.Loop, o *addon.Cycle) string {
 	v := &o.View
 	switch {
-	case !v.Live() || f.loop.Ray() == nil:
+	case !v.Live() || loop.Ray() == nil:
 		return "Ray does not answer, so nothing shows what its workers do"
 	case o.Withheld || len(o.Intent.Launch) > 0:
 		return "the RayCluster is just being scaled"
 	}
-	if why := f.loop.Paused(*v); why != "" {
+	if why := loop.Paused(*v); why != "" {
 		return why
 	}
-	return f.loop.OperatorBehind(*v)
+	return loop.OperatorBehind(*v)
 }

@@ -16,14 +16,10 @@ import (
 
 // Desk is what the feature needs of give-back (addon/giveback).
 type Desk interface {
-	// Offers lets the next cycle of a RayCluster say what it could give back without force.
-	Offers(key nodepool.ClusterKey, answer func([]giveback.Offer, error))
-	// Take agrees on what is given back, and calls answer in a cycle of the RayCluster, unless ctx ends before. In that
-	// cycle, allows says why nothing may be given back any more.
-	Take(ctx context.Context, key nodepool.ClusterKey, ask giveback.Ask, allows func(*addon.Cycle) error,
-		answer func(giveback.Reservation, error))
-	// End ends a reservation.
-	End(ctx context.Context, key nodepool.ClusterKey) error
+	// Offers returns what the RayCluster of a cycle could give back without force.
+	Offers(ctx context.Context, loop addon.Loop, o *addon.Cycle) ([]giveback.Offer, error)
+	// Agree agrees in a cycle on what is given back.
+	Agree(ctx context.Context, loop addon.Loop, o *addon.Cycle, ask giveback.Ask) (giveback.Reservation, error)
 	// Enqueue requests a cycle.
 	Enqueue(key nodepool.ClusterKey)
 }
@@ -34,11 +30,10 @@ type Market struct {
 	Settings
 	desk Desk
 
-	mu      sync.Mutex // guards all below
+	mu sync.Mutex // guards what follows
+	// members are the RayClusters that take part: those that allow it, that hold something down for a taker, or that
+	// wait for room. Without the annotation anywhere there are none, and a cycle costs nothing.
 	members map[nodepool.ClusterKey]*member
-	// parts are the members that allow it or hold something down for a taker. Without the annotation anywhere there are
-	// none, and a cycle costs nothing.
-	parts map[nodepool.ClusterKey]*member
 }
 
 // member is one RayCluster as of its last cycle.
@@ -48,25 +43,27 @@ type member struct {
 	reclaimable bool
 	// unmanaged is why Heliostat does not write to it; empty if it does.
 	unmanaged string
-	gives     *giveback.Reservation
-	taken     []giveback.Taking
-	// rests: what was taken for it last has served its purpose.
-	rests bool
-	// offers are what it could give back at offeredAt, or noOffer says why it offers nothing.
+	// gives is its reservation, and leaving are the workers of it that are not gone.
+	gives   *giveback.Reservation
+	leaving []giveback.Offer
+	taken   []giveback.Taking
+	// asked: it is to say what it could give back. offers are that at offeredAt, or noOffer says why there is nothing.
+	asked     bool
 	offers    []giveback.Offer
 	noOffer   string
 	offeredAt time.Time
-	// wants is what it would take itself, as of its last cycle; nil for nothing. takes: it may take that now.
+	// wants is what it takes itself, as of its last cycle; nil for nothing. rests: what was taken for it last has served
+	// its purpose.
 	wants *taking
-	takes bool
-	// askedAt is when it was asked for GPUs, if it has not answered yet; refusedAt is when it last refused, and refusal
-	// is why.
-	askedAt, refusedAt time.Time
-	refusal            string
+	rests bool
+	// refusedAt is when it last refused, and refusal is why.
+	refusedAt time.Time
+	refusal   string
 }
 
 const (
-	// answerWithin is how long an answer may take. A RayCluster that another process decides about gives none.
+	// answerWithin is for how long offers and what is wanted count. A RayCluster that another process decides about
+	// offers nothing.
 	answerWithin = 30 * time.Second
 	// refusedFor is for how long a RayCluster that has refused is not asked again.
 	refusedFor = time.Minute
@@ -74,160 +71,108 @@ const (
 
 // New returns a market without RayClusters.
 func New(desk Desk, settings Settings) *Market {
-	return &Market{Settings: settings, desk: desk, members: map[nodepool.ClusterKey]*member{},
-		parts: map[nodepool.ClusterKey]*member{}}
+	return &Market{Settings: settings, desk: desk, members: map[nodepool.ClusterKey]*member{}}
 }
 
 // Addon returns the feature of the loop.
 func (m *Market) Addon() addon.Addon {
 	return addon.Addon{
 		New: func(loop addon.Loop) addon.Feature {
-			f := &feature{loop: loop, market: m}
-			return addon.Feature{AfterDrains: f.act}
+			f := &feature{loop: loop, market: m, self: &member{}}
+			return addon.Feature{Observe: f.endServed, AfterDrains: f.act}
 		},
 		WithoutCluster: func(_ context.Context, key nodepool.ClusterKey) time.Duration {
 			m.mu.Lock()
+			defer m.mu.Unlock()
 			delete(m.members, key)
-			delete(m.parts, key)
-			m.mu.Unlock()
-			m.wake(key)
+			m.wake(m.heldFor(key))
 			return 0
 		},
 	}
 }
 
-// note notes what a cycle has read.
-func (m *Market) note(o *addon.Cycle) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// note notes what a cycle has read, and whether the RayCluster waits for room.
+func (m *Market) note(self *member, o *addon.Cycle, waits bool) {
 	v := &o.View
-	known := m.members[v.Cluster.Key]
-	if known == nil {
-		known = &member{key: v.Cluster.Key}
-		m.members[v.Cluster.Key] = known
-	}
-	known.rank, known.reclaimable, known.gives = rankOf(o), v.Cluster.Reclaimable, v.Cluster.GiveBack
-	known.taken, known.unmanaged = giveback.Recent(v.Cluster.Reclaimed, v.Now), ""
+	self.key, self.rank, self.reclaimable, self.gives = v.Cluster.Key, rankOf(o), v.Cluster.Reclaimable, v.Cluster.GiveBack
+	self.taken, self.unmanaged, self.leaving = giveback.Recent(v.Cluster.Reclaimed, v.Now), "", nil
 	if v.Mode != nodepool.Managed {
-		known.unmanaged = v.Why.Message
+		self.unmanaged = v.Why.Message
 	}
-	m.part(known)
-}
-
-// part updates whether a member is one of the parts, after a change of it.
-func (m *Market) part(each *member) {
-	if each.reclaimable || each.gives != nil {
-		m.parts[each.key] = each
+	for i := range v.Cluster.Workers {
+		w := &v.Cluster.Workers[i]
+		if g, known := v.Cluster.Group(w.Group); known && g.Kind != nil && self.gives.Has(w.UID) {
+			self.leaving = append(self.leaving, giveback.Offer{
+				Workers: []giveback.OfferedWorker{{Pod: w.Pod, Node: w.Node, Takes: g.Kind.Requests}}})
+		}
+	}
+	if self.reclaimable || self.gives != nil || waits {
+		m.members[self.key] = self
 	} else {
-		delete(m.parts, each.key)
+		delete(m.members, self.key)
 	}
 }
 
-// unused reports whether nothing can be taken, and nothing was.
-func (m *Market) unused() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.parts) == 0
-}
-
-// rest notes that a taker waits for nothing any more: those that hold something down for it end that.
-func (m *Market) rest(taker nodepool.ClusterKey) {
-	m.mu.Lock()
-	m.members[taker].rests = true
-	m.mu.Unlock()
-	m.wake(taker)
-}
-
-// wake requests a cycle of those that have a reservation for a taker.
-func (m *Market) wake(taker nodepool.ClusterKey) {
-	for _, holds := range m.heldFor(taker) {
-		m.desk.Enqueue(holds)
+// wake requests cycles.
+func (m *Market) wake(all []member) {
+	for i := range all {
+		m.desk.Enqueue(all[i].key)
 	}
 }
 
 // heldFor returns the RayClusters that have a reservation for a taker.
-func (m *Market) heldFor(taker nodepool.ClusterKey) (all []nodepool.ClusterKey) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key, each := range m.parts {
+func (m *Market) heldFor(taker nodepool.ClusterKey) (all []member) {
+	for _, each := range m.members {
 		if each.gives != nil && each.gives.Taker == taker.String() {
-			all = append(all, key)
+			all = append(all, *each)
 		}
 	}
 	return all
-}
-
-// over reports whether a taker is known to wait for nothing any more.
-func (m *Market) over(taker nodepool.ClusterKey) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	each, known := m.members[taker]
-	return known && each.rests
-}
-
-// rankOf returns the rank of a RayCluster as of its last cycle; false if it is gone.
-func (m *Market) rankOf(key nodepool.ClusterKey) (of rank, known bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	each, known := m.members[key]
-	if known {
-		of = each.rank
-	}
-	return of, known
 }
 
 // lower returns the RayClusters from which a taker may take: those that allow it and whose rank is lower. The lowest
 // come first.
-func (m *Market) lower(taker nodepool.ClusterKey) (all []nodepool.ClusterKey) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key, each := range m.parts {
-		if key != taker && each.reclaimable && each.gives == nil && each.compare(m.members[taker].rank) < 0 {
-			all = append(all, key)
+func (m *Market) lower(taker *member) (all []member) {
+	for _, each := range m.members {
+		if each != taker && each.reclaimable && each.gives == nil && each.compare(taker.rank) < 0 {
+			all = append(all, *each)
 		}
 	}
-	slices.SortFunc(all, func(a, b nodepool.ClusterKey) int {
-		return cmp.Or(m.members[a].compare(m.members[b].rank), a.Compare(b))
-	})
+	slices.SortFunc(all, func(a, b member) int { return cmp.Or(a.compare(b.rank), a.key.Compare(b.key)) })
 	return all
 }
 
-// askOffers asks what RayClusters could give back.
-func (m *Market) askOffers(keys []nodepool.ClusterKey, now time.Time) {
-	for _, key := range keys {
-		m.desk.Offers(key, func(offers []giveback.Offer, err error) {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if each := m.members[key]; each != nil {
-				each.offers, each.noOffer, each.offeredAt = offers, "", now
-				if err != nil {
-					each.noOffer = err.Error()
-				}
-			}
-		})
+// wanted returns what is to be taken from a RayCluster now; nil for nothing. What both of them want may have changed
+// since the taker compared it. Of several takers, the one with the highest rank comes first.
+func (m *Market) wanted(from *member, now time.Time) (first *taking) {
+	var ranked rank
+	for _, taker := range m.members {
+		t := taker.wants
+		if t != nil && t.from == from.key && now.Sub(t.at) <= answerWithin && taker.compare(from.rank) > 0 &&
+			from.compare(t.than) <= 0 && (first == nil || taker.compare(ranked) > 0) {
+			first, ranked = t, taker.rank
+		}
 	}
+	if first == nil || !from.reclaimable || from.gives != nil ||
+		m.withheld(from, giveback.GPUsOf(first.offers), now) != "" {
+		return nil
+	}
+	return first
 }
 
 // choose returns what a taker would take: of the first RayCluster that can make room for more of its pods now, as few
 // workers as possible. If none can, it returns why the first one cannot, or nil if nothing is known to prevent it.
-func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Time) (first *taking) {
-	for _, key := range others {
-		m.mu.Lock()
-		each, known := m.members[key]
-		if !known {
-			m.mu.Unlock()
+func (m *Market) choose(room *whatIf, others []member, now time.Time) (first *taking) {
+	for i := range others {
+		from := &others[i]
+		if now.Sub(from.offeredAt) > answerWithin {
 			continue
 		}
-		from := *each
-		m.mu.Unlock()
-		if now.Sub(from.offeredAt) > answerWithin || first != nil && m.withheld(&from, 1, now) != "" {
-			continue
-		}
-		found := m.from(room, &from, now)
+		found := m.from(room, from, now)
 		if found == nil {
 			continue
 		}
-		found.taker, found.from, found.than = room.view.Cluster.Key, key, from.rank
+		found.taker, found.from, found.than, found.at = room.view.Cluster.Key, from.key, from.rank, now
 		if found.why == "" {
 			return found
 		}
@@ -236,26 +181,38 @@ func (m *Market) choose(room *whatIf, others []nodepool.ClusterKey, now time.Tim
 	return first
 }
 
-// from chooses among the offers of one RayCluster, or says why it offers nothing.
-func (m *Market) from(room *whatIf, from *member, now time.Time) *taking {
+// from chooses among the offers of one RayCluster, of the group that makes room at the lowest cost: the fewest offers
+// with work, then the fewest workers. If there are none, it says why.
+func (m *Market) from(room *whatIf, from *member, now time.Time) (best *taking) {
 	if from.noOffer != "" {
 		return &taking{why: from.noOffer}
 	}
-	old := func(offer giveback.Offer) bool { return now.Sub(offer.Since) >= m.MinRuntime }
-	left := int64(m.PerHour) - giveback.Taken(from.taken, now)
-	if found := fromGroups(room, from, left, old); found != nil {
-		found.why = m.withheld(from, giveback.GPUsOf(found.offers), now)
-		return found
+	byGroup := map[string][]giveback.Offer{}
+	var groups []string
+	young := false
+	for _, offer := range from.offers {
+		if now.Sub(offer.Since) < m.MinRuntime {
+			young = true
+			continue
+		}
+		if byGroup[offer.Group] == nil {
+			groups = append(groups, offer.Group)
+		}
+		byGroup[offer.Group] = append(byGroup[offer.Group], offer)
 	}
-	if !slices.ContainsFunc(from.offers, func(offer giveback.Offer) bool { return !old(offer) }) {
-		return nil
+	for _, group := range groups {
+		found := room.fewest(byGroup[group], int64(m.PerHour)-giveback.Taken(from.taken, now), from.rank)
+		if found != nil && (best == nil || found.compareCost(best) < 0) {
+			found.group, best = group, found
+		}
 	}
-	found := fromGroups(room, from, left, func(giveback.Offer) bool { return true })
-	if found != nil {
-		found.why = fmt.Sprintf("RayCluster %s gives them when they have run for %s (--reclaim-min-runtime)", from.key,
-			planner.Span(m.MinRuntime.Seconds()))
+	if best != nil {
+		best.why = m.withheld(from, giveback.GPUsOf(best.offers), now)
+	} else if young {
+		best = &taking{why: fmt.Sprintf("it gives no worker that has not run for %s (--reclaim-min-runtime)",
+			planner.Span(m.MinRuntime.Seconds()))}
 	}
-	return found
+	return best
 }
 
 // withheld returns why a RayCluster gives no such number of GPUs now, whatever it offers; empty if it does.
@@ -271,93 +228,4 @@ func (m *Market) withheld(from *member, gpus int64, now time.Time) string {
 		return fmt.Sprintf("RayCluster %s has just refused: %s", from.key, from.refusal)
 	}
 	return ""
-}
-
-// fromGroups chooses among those offers of one RayCluster that may be taken, of the group that makes room at the lowest
-// cost: the fewest offers with work, then the fewest workers. left is how many GPUs it may still give.
-func fromGroups(room *whatIf, from *member, left int64, may func(giveback.Offer) bool) (best *taking) {
-	byGroup := map[string][]giveback.Offer{}
-	var groups []string
-	for _, offer := range from.offers {
-		if !may(offer) {
-			continue
-		}
-		if byGroup[offer.Group] == nil {
-			groups = append(groups, offer.Group)
-		}
-		byGroup[offer.Group] = append(byGroup[offer.Group], offer)
-	}
-	for _, group := range groups {
-		found := room.fewest(byGroup[group], left, from.rank)
-		if found != nil && (best == nil || found.compareCost(best) < 0) {
-			found.group, best = group, found
-		}
-	}
-	return best
-}
-
-// want notes what a taker would take, and whether it may take that now.
-func (m *Market) want(taker nodepool.ClusterKey, found *taking, now bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	each := m.members[taker]
-	each.wants, each.takes = found, now
-}
-
-// allows returns why a RayCluster that is asked may not be taken from any more, in the cycle in which it answers: what
-// both of them want may have changed since they were compared.
-func (m *Market) allows(t *taking, o *addon.Cycle) error {
-	m.note(o)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	from, taker := m.members[t.from], m.members[t.taker]
-	why := m.withheld(from, giveback.GPUsOf(t.offers), o.View.Now)
-	switch {
-	case taker == nil || taker.wants == nil || !taker.takes ||
-		!slices.Equal(giveback.Pods(taker.wants.offers), giveback.Pods(t.offers)):
-		why = fmt.Sprintf("RayCluster %s does not wait for these workers any more", t.taker)
-	case !from.reclaimable:
-		why = fmt.Sprintf("it no longer has the annotation %s: \"true\"", giveback.ReclaimableAnnotation)
-	case from.compare(taker.rank) >= 0, from.compare(t.than) > 0:
-		why = "its priority has become higher"
-	}
-	if why != "" {
-		return fmt.Errorf("%w: %s", giveback.ErrRefused, why)
-	}
-	return nil
-}
-
-// mayAsk reports whether a RayCluster may be asked for GPUs: it has no reservation, and has answered before.
-func (m *Market) mayAsk(key nodepool.ClusterKey, now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	each := m.members[key]
-	return each != nil && each.gives == nil && (each.askedAt.IsZero() || now.Sub(each.askedAt) > answerWithin)
-}
-
-// ask asks a RayCluster for the GPUs. The answer comes in one of its cycles.
-func (m *Market) ask(ctx context.Context, t *taking, ask giveback.Ask, now time.Time) {
-	m.mu.Lock()
-	each, known := m.members[t.from]
-	if !known {
-		m.mu.Unlock()
-		return
-	}
-	each.askedAt, m.members[t.taker].rests = now, false
-	m.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin) // it outlasts the cycle
-	allows := func(o *addon.Cycle) error { return m.allows(t, o) }
-	m.desk.Take(ctx, t.from, ask, allows, func(r giveback.Reservation, err error) {
-		m.mu.Lock()
-		each.askedAt = time.Time{}
-		if err != nil {
-			each.refusedAt, each.refusal = now, err.Error()
-		} else if m.members[t.from] == each {
-			each.gives = &r
-			m.part(each)
-		}
-		m.mu.Unlock()
-		cancel()
-		m.desk.Enqueue(t.taker)
-	})
 }

@@ -18,7 +18,7 @@ func TestWhyNothingIsTaken(t *testing.T) {
 	const (
 		behind = "not now: the RayCluster is just being scaled"
 		took   = "1 GPU from group gpu of RayCluster ml/%s (n0000-0: idle) would make room for 1 pod of group gpu; "
-		young  = took + "RayCluster ml/%[1]s gives them when they have run for 10m (--reclaim-min-runtime)"
+		young  = "RayCluster ml/%s, from which it may take GPUs, offers none: it gives no worker that has not run for 10m (--reclaim-min-runtime); Heliostat asks again in 10s"
 		none   = "RayCluster ml/%s, from which it may take GPUs, offers none: " + behind + "; Heliostat asks again in 10s"
 		takes  = took + "Heliostat takes them now"
 		shadow = took + "RayCluster ml/%[1]s gives nothing: it is in shadow mode"
@@ -50,7 +50,7 @@ func TestWhyNothingIsTaken(t *testing.T) {
 			m := New(nil, Settings{On: true, PerHour: 8, MinRuntime: 10 * time.Minute})
 			o, offers := fullPool(1, 1, 1)
 			o.View.Cluster.Key, o.View.Mode, o.View.Now = nodepool.ClusterKey{Namespace: "ml", Name: "high"}, nodepool.Managed, now
-			var others []nodepool.ClusterKey
+			var others []member
 			for name, has := range map[string]string{"a": c.a, "b": c.b} {
 				key := nodepool.ClusterKey{Namespace: "ml", Name: name}
 				each := &member{key: key, offeredAt: now}
@@ -74,11 +74,9 @@ func TestWhyNothingIsTaken(t *testing.T) {
 				case "behind":
 					each.noOffer = behind
 				}
-				m.members[key] = each
+				others = append(others, *each)
 			}
-			for _, name := range []string{"a", "b"} {
-				others = append(others, nodepool.ClusterKey{Namespace: "ml", Name: name})
-			}
+			slices.SortFunc(others, func(a, b member) int { return a.key.Compare(b.key) })
 			f := &feature{market: m, short: now.Add(-time.Minute)}
 			f.found = m.choose(newWhatIf(o), others, now)
 			got, want := "", ""

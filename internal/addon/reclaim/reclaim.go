@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
@@ -57,6 +58,7 @@ const FindingPossible = "reclaim-possible"
 type feature struct {
 	loop   addon.Loop
 	market *Market
+	self   *member
 	// short is since when demand or pods have waited for room, and calm since when what is reserved serves none of
 	// them; zero if they do not, or it does.
 	short, calm time.Time
@@ -64,39 +66,93 @@ type feature struct {
 	found       *taking
 }
 
-// act looks at the RayCluster as a taker, and as one that gives.
+// endServed lets nothing follow from a reservation whose taker waits for nothing any more, so that give-back ends it.
+// If this process does not know the taker, because another shard decides about it, the reservation holds until its own
+// end.
+func (f *feature) endServed(_ context.Context, v *observe.View) {
+	if v.Cluster.GiveBack == nil || v.Cluster.GiveBack.Taker == "" {
+		return
+	}
+	f.market.mu.Lock()
+	defer f.market.mu.Unlock()
+	namespace, name, _ := strings.Cut(v.Cluster.GiveBack.Taker, "/")
+	if taker := f.market.members[nodepool.ClusterKey{Namespace: namespace, Name: name}]; taker != nil && taker.rests {
+		v.Cluster.EndGiveBack()
+	}
+}
+
+// act looks at the RayCluster as one that gives, and as a taker.
 func (f *feature) act(ctx context.Context, o *addon.Cycle) {
-	v := &o.View
-	f.market.note(o)
+	v, m := &o.View, f.market
+	m.mu.Lock()
+	held := m.heldFor(v.Cluster.Key)
+	m.note(f.self, o, !f.short.IsZero() || len(held) > 0)
+	unused := len(m.members) == 0
+	m.mu.Unlock()
+	if unused {
+		f.short, f.looked, f.found, f.self.wants = time.Time{}, time.Time{}, nil, nil
+		return
+	}
 	f.give(ctx, o)
-	room, others := f.look(ctx, o)
+	if v.Mode != nodepool.Managed {
+		m.wake(held)
+	}
+	room, others := f.look(o, held)
 	switch due := v.Now.Sub(f.looked) >= lookEvery; {
 	case len(others) == 0:
 		f.found = nil
 	case due, f.found != nil && f.prevented(o) == "": // what is taken is what is missing in this very cycle
-		f.found = f.market.choose(room, others, v.Now)
+		f.found = m.choose(room, others, v.Now)
 		if due {
 			f.looked = v.Now
-			f.market.askOffers(others, v.Now)
+			f.ask(others)
 		}
 	}
-	f.market.want(v.Cluster.Key, f.found, f.found != nil && f.prevented(o) == "")
-	if f.found != nil {
-		o.Findings = append(o.Findings, f.finding(o))
-		f.take(ctx, o)
+	f.want(o)
+}
+
+// give says what the RayCluster could give back, if a taker asks, and gives what one wants.
+func (f *feature) give(ctx context.Context, o *addon.Cycle) {
+	m, v := f.market, &o.View
+	m.mu.Lock()
+	asked, t := f.self.asked, m.wanted(f.self, v.Now)
+	m.mu.Unlock()
+	if asked {
+		offers, err := m.desk.Offers(ctx, f.loop, o)
+		m.mu.Lock()
+		f.self.asked, f.self.offers, f.self.noOffer, f.self.offeredAt = false, offers, "", v.Now
+		if err != nil {
+			f.self.noOffer = err.Error()
+		}
+		m.mu.Unlock()
 	}
+	if t == nil {
+		return
+	}
+	within := min(max(m.Deadline, giveback.MinDeadline), giveback.MaxDeadline)
+	r, err := m.desk.Agree(ctx, f.loop, o, giveback.Ask{GPUs: giveback.GPUsOf(t.offers), Group: t.group,
+		DeadlineSeconds: int64(within.Seconds()), Until: v.Now.Add(within + hold).UTC().Truncate(time.Second),
+		Taker: t.taker.String(), Pods: giveback.Pods(t.offers)})
+	if errors.Is(err, nodepool.ErrConflict) {
+		o.LookWithin(time.Second)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		f.self.refusedAt, f.self.refusal = v.Now, err.Error()
+	} else {
+		f.self.gives = &r
+	}
+	if taker := m.members[t.taker]; taker != nil { // what it wanted is answered
+		taker.wants, taker.rests = nil, taker.rests && err != nil
+	}
+	m.desk.Enqueue(t.taker)
 }
 
 // look returns from which RayClusters it may take, if it waits for room and nothing is being taken for it.
-func (f *feature) look(ctx context.Context, o *addon.Cycle) (room *whatIf, others []nodepool.ClusterKey) {
+func (f *feature) look(o *addon.Cycle, held []member) (room *whatIf, others []member) {
 	v := &o.View
-	if v.Mode != nodepool.Managed {
-		f.market.wake(v.Cluster.Key)
-	}
-	if f.market.unused() {
-		f.short, f.looked = time.Time{}, time.Time{}
-		return nil, nil
-	}
 	if !v.Live() || v.Mode == nodepool.Off || f.loop.Heavy(&o.Intent.Snapshot) {
 		return nil, nil
 	}
@@ -107,15 +163,17 @@ func (f *feature) look(ctx context.Context, o *addon.Cycle) (room *whatIf, other
 	case f.short.IsZero():
 		f.short = v.Now
 	}
-	if givers := f.market.heldFor(v.Cluster.Key); len(givers) > 0 {
-		f.hold(ctx, o, room, givers)
+	if len(held) > 0 {
+		f.hold(o, room, held)
 		return room, nil
 	}
 	f.calm = time.Time{}
 	if f.short.IsZero() {
 		return room, nil
 	}
-	if others = f.market.lower(v.Cluster.Key); len(others) > 0 {
+	f.market.mu.Lock()
+	defer f.market.mu.Unlock()
+	if others = f.market.lower(f.self); len(others) > 0 {
 		o.LookWithin(lookEvery)
 	}
 	return room, others
@@ -124,92 +182,61 @@ func (f *feature) look(ctx context.Context, o *addon.Cycle) (room *whatIf, other
 // hold lets other RayClusters hold down their groups until what they give has served its purpose for a moment: nothing
 // waits for room, or their workers are gone, and all pods of the taker that have room are on nodes. Meanwhile, no
 // RayCluster of lower priority takes that room.
-func (f *feature) hold(ctx context.Context, o *addon.Cycle, room *whatIf, givers []nodepool.ClusterKey) {
+func (f *feature) hold(o *addon.Cycle, room *whatIf, held []member) {
 	v := &o.View
 	o.LookWithin(time.Second)
-	leaving, than, unread := f.leaving(ctx, givers)
+	than, leaving := held[0].rank, []giveback.Offer(nil)
+	for i := range held {
+		leaving = append(leaving, held[i].leaving...)
+		if held[i].compare(than) < 0 {
+			than = held[i].rank
+		}
+	}
 	snapshot, waits := room.before(than)
 	free, after := room.with(snapshot, waits, nil), room.with(snapshot, waits, leaving)
-	onWay := unread || len(o.Intent.Launch) > 0 || room.onWay()
+	onWay := len(o.Intent.Launch) > 0 || room.onWay()
 	switch serves := onWay || !f.short.IsZero() && (len(leaving) > 0 || !after.none()); {
 	case serves:
 		f.calm = time.Time{}
 	case f.calm.IsZero():
 		f.calm = v.Now
 	case v.Now.Sub(f.calm) >= calm:
-		f.market.rest(v.Cluster.Key)
+		f.market.mu.Lock()
+		f.self.rests = true
+		f.market.mu.Unlock()
+		f.market.wake(held)
 		return
 	}
 	o.Awaits = after.beyond(free).launches
 }
 
-// leaving returns the workers that RayClusters give back and that are not gone, and the lowest rank of these; unread if
-// one of them cannot be read, whose workers may still leave.
-func (f *feature) leaving(
-	ctx context.Context, givers []nodepool.ClusterKey,
-) (workers []giveback.Offer, than rank, unread bool) {
-	ranked := false
-	for _, key := range givers {
-		of, known := f.market.rankOf(key)
-		if !known {
-			continue
-		}
-		if !ranked || of.compare(than) < 0 {
-			than, ranked = of, true
-		}
-		cluster, err := f.loop.Cluster(ctx, key)
-		unread = unread || err != nil && !errors.Is(err, nodepool.ErrGone)
-		for i := range cluster.Workers {
-			w := &cluster.Workers[i]
-			if g, known := cluster.Group(w.Group); known && g.Kind != nil && cluster.GiveBack.Has(w.UID) {
-				workers = append(workers, giveback.Offer{
-					Workers: []giveback.OfferedWorker{{Pod: w.Pod, Node: w.Node, Takes: g.Kind.Requests}}})
-			}
+// ask asks what RayClusters could give back.
+func (f *feature) ask(others []member) {
+	f.market.mu.Lock()
+	for i := range others {
+		if each := f.market.members[others[i].key]; each != nil {
+			each.asked = true
 		}
 	}
-	return workers, than, unread
+	f.market.mu.Unlock()
+	f.market.wake(others)
 }
 
-// give ends the reservation when the taker waits for nothing any more.
-func (f *feature) give(ctx context.Context, o *addon.Cycle) {
-	v := &o.View
-	if v.Mode == nodepool.Managed && f.over(o) && f.loop.MayWrite(v.Cluster.Key) {
-		r := v.Cluster.GiveBack
-		if err := f.market.desk.End(ctx, v.Cluster.Key); err != nil {
-			f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)
-			o.LookWithin(lookEvery)
-			return
+// want shows what would be taken, and wants it if it may be taken now.
+func (f *feature) want(o *addon.Cycle) {
+	var wants *taking
+	if f.found != nil {
+		o.Findings = append(o.Findings, f.finding(o))
+		if f.prevented(o) == "" {
+			wants = f.found
 		}
-		f.loop.Emit(ctx, *v, addon.Event{Reason: addon.ReasonGiveBackEnds,
-			Message: "the groups may grow again, because RayCluster " + r.Taker + " has what it needs: " + r.String()})
 	}
-}
-
-// over reports whether the taker of the reservation waits for nothing any more. If this process does not know, because
-// another shard decides about the taker, the reservation holds until its own end.
-func (f *feature) over(o *addon.Cycle) bool {
-	r := o.View.Cluster.GiveBack
-	if r == nil || r.Taker == "" {
-		return false
+	f.market.mu.Lock()
+	f.self.wants = wants
+	f.market.mu.Unlock()
+	if wants != nil {
+		f.market.desk.Enqueue(wants.from)
 	}
-	namespace, name, _ := strings.Cut(r.Taker, "/")
-	return f.market.over(nodepool.ClusterKey{Namespace: namespace, Name: name})
-}
-
-// take asks for the GPUs, if they may be taken now.
-func (f *feature) take(ctx context.Context, o *addon.Cycle) {
-	v, t := &o.View, f.found
-	if f.prevented(o) != "" || !f.market.mayAsk(t.from, v.Now) {
-		return
-	}
-	now, err := f.loop.Cluster(ctx, v.Cluster.Key)
-	if err != nil || !f.loop.MayWrite(v.Cluster.Key) || !f.loop.Manages(v.Cluster, now) {
-		return
-	}
-	within := min(max(f.market.Deadline, giveback.MinDeadline), giveback.MaxDeadline)
-	f.market.ask(ctx, t, giveback.Ask{GPUs: giveback.GPUsOf(t.offers), Group: t.group,
-		DeadlineSeconds: int64(within.Seconds()), Until: v.Now.Add(within + hold).UTC().Truncate(time.Second),
-		Taker: v.Cluster.Key.String(), Pods: giveback.Pods(t.offers)}, v.Now)
 }
 
 // prevented returns why nothing is taken now, or "".
@@ -245,6 +272,7 @@ func (f *feature) finding(o *addon.Cycle) raydemand.Finding {
 // taking is what a taker takes, or would take.
 type taking struct {
 	taker, from nodepool.ClusterKey
+	at          time.Time
 	// than is the rank that the other one had.
 	than   rank
 	group  string
@@ -257,13 +285,8 @@ type taking struct {
 
 // compareCost compares what two takings cost: the offers with work, then the workers.
 func (t *taking) compareCost(o *taking) int {
-	busy := func(t *taking) (n int) {
-		for i := range t.offers {
-			if !t.offers[i].Idle {
-				n++
-			}
-		}
-		return n
+	busy := func(t *taking) int {
+		return len(slices.DeleteFunc(slices.Clone(t.offers), func(o giveback.Offer) bool { return o.Idle }))
 	}
 	return cmp.Or(cmp.Compare(busy(t), busy(o)),
 		cmp.Compare(len(giveback.Pods(t.offers)), len(giveback.Pods(o.offers))))

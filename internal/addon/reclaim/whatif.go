@@ -156,23 +156,14 @@ func byNode(offers []giveback.Offer) []giveback.Offer {
 	return sorted
 }
 
-// least returns the first offers that suffice, without those that are not needed, the dearest first.
+// least returns offers that suffice, of which none can be left out: those that cost most are left out first.
 func least(offers []giveback.Offer, suffice func([]giveback.Offer) bool) []giveback.Offer {
-	low, high := 1, len(offers)
-	for low < high {
-		if middle := (low + high) / 2; suffice(offers[:middle]) {
-			high = middle
-		} else {
-			low = middle + 1
+	for i := len(offers) - 1; i >= 0; i-- {
+		if without := slices.Delete(slices.Clone(offers), i, i+1); suffice(without) {
+			offers = without
 		}
 	}
-	chosen := slices.Clone(offers[:low])
-	for i := len(chosen) - 1; i >= 0; i-- {
-		if without := slices.Delete(slices.Clone(chosen), i, i+1); len(without) > 0 && suffice(without) {
-			chosen = without
-		}
-	}
-	return chosen
+	return offers
 }
 
 // upTo returns the first offers with so many GPUs at most.
