@@ -71,14 +71,10 @@ func listObjects(
 	unknown := func(resource string) bool {
 		return slices.ContainsFunc(forbidden, func(f doctor.Forbidden) bool { return f.Resource == resource })
 	}
-	if !unknown("resourceslices") {
-		devices.KnowSlices()
-	}
-	if !unknown("resourceclaims") && scope.Namespace == "" {
-		devices.KnowClaims()
-	}
-	if !unknown("deviceclasses") {
-		devices.KnowClasses()
+	for _, resource := range []string{dra.ResourceSlices, dra.ResourceClaims, dra.DeviceClasses} {
+		if !unknown(resource) && (resource != dra.ResourceClaims || scope.Namespace == "") {
+			devices.Know(resource)
+		}
 	}
 	input, err := doctor.Read(objects, reader, &devices)
 	input.Forbidden, input.Stored = forbidden, true

@@ -76,28 +76,17 @@ func addDevices(objects []Object, reader sharing.Reader, devices *dra.Objects) {
 
 // readDevices keeps what an object of Dynamic Resource Allocation says.
 func readDevices(object *Object, devices *dra.Objects) (unreadable []string) {
-	switch object.Kind {
-	case "ResourceSlice":
-		return readInto(object, devices.PutSlice)
-	case "ResourceClaim":
-		return readInto(object, devices.PutClaim)
-	case "DeviceClass":
-		return readInto(object, devices.PutClass)
-	case "ResourceClaimTemplate":
-		return readInto(object, devices.PutTemplate)
+	typed := dra.New(object.Kind)
+	if typed == nil {
+		return nil
 	}
-	return nil
-}
-
-func readInto[T any](object *Object, put func(*T) (differs bool)) (unreadable []string) {
-	typed := new(T)
 	if unreadable = decode.Typed(object.Fields, typed); len(unreadable) > 0 {
 		return unreadable
 	}
 	if err := dra.Check(typed); err != nil {
 		return []string{err.Error()}
 	}
-	put(typed)
+	devices.Put(typed)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package manifests
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,28 +18,28 @@ import (
 
 // readDevices reads the objects of Dynamic Resource Allocation.
 func (p *places) readDevices(doc snapshotfile.Document) error {
-	if doc.KubeResourceClaims != nil {
-		p.devices.KnowClaims()
+	for _, of := range []struct {
+		raw                 json.RawMessage
+		key, kind, resource string
+	}{
+		{doc.KubeResourceSlices, "kubeResourceSlices", "ResourceSlice", dra.ResourceSlices},
+		{doc.KubeResourceClaims, "kubeResourceClaims", "ResourceClaim", dra.ResourceClaims},
+		{doc.KubeDeviceClasses, "kubeDeviceClasses", "DeviceClass", dra.DeviceClasses},
+		{doc.KubeResourceClaimTemplates, "kubeResourceClaimTemplates", "ResourceClaimTemplate",
+			dra.ResourceClaimTemplates},
+	} {
+		if of.raw != nil {
+			p.devices.Know(of.resource)
+		}
+		if err := p.readDevicesOf(of.raw, of.key, of.kind); err != nil {
+			return err
+		}
 	}
-	if doc.KubeResourceSlices != nil {
-		p.devices.KnowSlices()
-	}
-	if doc.KubeDeviceClasses != nil {
-		p.devices.KnowClasses()
-	}
-	return cmp.Or(
-		eachIn(doc.KubeResourceSlices, "kubeResourceSlices", "ResourceSlice", p.devices.PutSlice),
-		eachIn(doc.KubeResourceClaims, "kubeResourceClaims", "ResourceClaim", p.devices.PutClaim),
-		eachIn(doc.KubeDeviceClasses, "kubeDeviceClasses", "DeviceClass", p.devices.PutClass),
-		eachIn(doc.KubeResourceClaimTemplates, "kubeResourceClaimTemplates", "ResourceClaimTemplate",
-			p.devices.PutTemplate),
-	)
+	return nil
 }
 
-// eachIn calls put for each object of a kind of Dynamic Resource Allocation under a key of the file.
-func eachIn[T any](
-	raw json.RawMessage, key, kind string, put func(*T) (differs bool),
-) error {
+// readDevicesOf reads the objects of a kind of Dynamic Resource Allocation under a key of the file.
+func (p *places) readDevicesOf(raw json.RawMessage, key, kind string) error {
 	items, err := objectsOf(raw, key, kind)
 	if err != nil {
 		return err
@@ -50,14 +49,14 @@ func eachIn[T any](
 		if version := object.GetAPIVersion(); version != "" && !decode.HasDevices(version) {
 			return fmt.Errorf("%s[%d]: apiVersion is %s: want %s", key, i, version, resourcev1.SchemeGroupVersion)
 		}
-		typed := new(T)
+		typed := dra.New(kind)
 		if unreadable := decode.Typed(item, typed); len(unreadable) > 0 {
 			return fmt.Errorf("%s[%d]: reading %s %s: %s", key, i, kind, object.GetName(), unreadable[0])
 		}
 		if err := dra.Check(typed); err != nil {
 			return fmt.Errorf("%s[%d]: %w", key, i, err)
 		}
-		put(typed)
+		p.devices.Put(typed)
 	}
 	return nil
 }

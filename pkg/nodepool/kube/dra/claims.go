@@ -102,21 +102,23 @@ func (o *Objects) pods() *asked {
 // absentClass returns a DeviceClass that a claim requests, also as an alternative, and that does not exist: the
 // scheduler then places no pod with the claim. It returns the empty text if all exist or DeviceClasses are not known.
 func (o *Objects) absentClass(claim resourcev1.ResourceClaimSpec) string {
-	var classes []string
 	for _, request := range claim.Devices.Requests {
-		if request.Exactly != nil {
-			classes = append(classes, request.Exactly.DeviceClassName)
-		}
-		for _, other := range request.FirstAvailable {
-			classes = append(classes, other.DeviceClassName)
-		}
-	}
-	for _, class := range classes {
-		if _, known := o.classes[class]; !known && o.classes != nil {
-			return class
+		for _, other := range alternativesOf(request) {
+			if _, known := o.classes[other.DeviceClassName]; !known && o.classes != nil {
+				return other.DeviceClassName
+			}
 		}
 	}
 	return ""
+}
+
+// alternativesOf returns what a request takes: one of these.
+func alternativesOf(request resourcev1.DeviceRequest) []resourcev1.DeviceSubRequest {
+	if e := request.Exactly; e != nil {
+		return []resourcev1.DeviceSubRequest{{DeviceClassName: e.DeviceClassName, Selectors: e.Selectors,
+			AllocationMode: e.AllocationMode, Count: e.Count, Tolerations: e.Tolerations}}
+	}
+	return request.FirstAvailable
 }
 
 // unitOf returns the claim for one device, and how many of these a claim is: devices of one request without constraints

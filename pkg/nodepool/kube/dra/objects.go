@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/cel"
 
@@ -43,7 +44,45 @@ type Objects struct {
 	split map[*resourcev1.ResourceSlice]slicePair
 }
 
-// know notes that the objects of a kind are known, even if there are none, and reports whether they were not.
+// The resources of resource.k8s.io whose objects count.
+const (
+	ResourceSlices         = "resourceslices"
+	ResourceClaims         = "resourceclaims"
+	DeviceClasses          = "deviceclasses"
+	ResourceClaimTemplates = "resourceclaimtemplates"
+)
+
+// New returns an object of a kind that counts, to be filled in and put; nil for any other kind.
+func New(kind string) metav1.Object {
+	switch kind {
+	case "ResourceSlice":
+		return &resourcev1.ResourceSlice{}
+	case "ResourceClaim":
+		return &resourcev1.ResourceClaim{}
+	case "DeviceClass":
+		return &resourcev1.DeviceClass{}
+	case "ResourceClaimTemplate":
+		return &resourcev1.ResourceClaimTemplate{}
+	}
+	return nil
+}
+
+// Know notes that the objects of a resource are known, even if there are none, and reports whether they were not.
+func (o *Objects) Know(resource string) (differs bool) {
+	switch resource {
+	case ResourceSlices:
+		return know(&o.slices)
+	case ResourceClaims:
+		return know(&o.held)
+	case ResourceClaimTemplates:
+		return know(&o.templates)
+	}
+	if differs = know(&o.classes); differs {
+		o.changed(resource)
+	}
+	return differs
+}
+
 func know[K comparable, V any](objects *map[K]V) (differs bool) {
 	if differs = *objects == nil; differs {
 		*objects = map[K]V{}
@@ -51,47 +90,105 @@ func know[K comparable, V any](objects *map[K]V) (differs bool) {
 	return differs
 }
 
-// drop forgets an object, and reports whether it was there.
-func drop[K comparable, V any](objects map[K]V, key K) (differs bool) {
-	_, differs = objects[key]
-	delete(objects, key)
-	return differs
-}
-
-// forget forgets all objects of a kind, which are unknown then, and reports whether there were any.
-func forget[K comparable, V any](objects *map[K]V) (differs bool) {
-	differs, *objects = len(*objects) > 0, nil
-	return differs
-}
-
-// KnowSlices notes that ResourceSlices are known, even if there are none, and reports whether they were not.
-func (o *Objects) KnowSlices() (differs bool) { return know(&o.slices) }
-
-// PutSlice keeps a ResourceSlice, and reports whether it differs from what was kept.
-func (o *Objects) PutSlice(slice *resourcev1.ResourceSlice) (differs bool) {
-	o.KnowSlices()
-	before, known := o.slices[slice.Name]
-	if known && reflect.DeepEqual(before.Spec, slice.Spec) {
-		return false
+// changed notes a change of all but claims.
+func (o *Objects) changed(resource string) {
+	if o.asked = nil; resource == DeviceClasses {
+		o.kinds++
 	}
-	o.slices[slice.Name], o.asked = slice, nil
-	return true
 }
 
-// DropSlice forgets a ResourceSlice.
-func (o *Objects) DropSlice(name string) (differs bool) {
-	o.asked = nil
-	return drop(o.slices, name)
+// Put keeps an object that New returned, of a claim which devices it has, and reports whether that changes something.
+// An invalid DeviceClass or ResourceClaimTemplate is not kept: the allocator cannot take it.
+func (o *Objects) Put(object metav1.Object) (differs bool) {
+	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	switch object := object.(type) {
+	case *resourcev1.ResourceSlice:
+		know(&o.slices)
+		before := o.slices[object.Name]
+		if before != nil && reflect.DeepEqual(before.Spec, object.Spec) {
+			return false // what is known of its devices stays
+		}
+		o.slices[object.Name] = object
+		o.changed(ResourceSlices)
+		return true
+	case *resourcev1.ResourceClaim:
+		know(&o.held)
+		held, before := decode.DevicesOf(object), o.held[name]
+		if o.held[name] = held; held == nil {
+			delete(o.held, name)
+		}
+		return !reflect.DeepEqual(before, held) && (o.offers(before) || o.offers(held))
+	case *resourcev1.DeviceClass:
+		o.Know(DeviceClasses)
+		if Check(object) != nil {
+			return o.Drop(DeviceClasses, name)
+		}
+		before := o.classes[object.Name]
+		o.classes[object.Name] = object
+		if differs = before == nil || !reflect.DeepEqual(before.Spec, object.Spec); differs {
+			o.changed(DeviceClasses)
+		}
+	case *resourcev1.ResourceClaimTemplate:
+		know(&o.templates)
+		if Check(object) != nil {
+			return o.Drop(ResourceClaimTemplates, name)
+		}
+		before := o.templates[name]
+		o.templates[name] = object
+		if differs = before == nil || !reflect.DeepEqual(before.Spec, object.Spec); differs {
+			o.changed(ResourceClaimTemplates)
+		}
+	}
+	return differs
 }
 
-// ClearSlices forgets all ResourceSlices, which are unknown then.
-func (o *Objects) ClearSlices() (differs bool) {
-	o.asked = nil
-	return forget(&o.slices)
+// offers reports whether one of the devices is of a driver with ResourceSlices. Claims of other drivers change nothing.
+func (o *Objects) offers(devices []resourcev1.DeviceRequestAllocationResult) bool {
+	for _, slice := range o.slices {
+		if slices.ContainsFunc(devices, func(r resourcev1.DeviceRequestAllocationResult) bool {
+			return r.Driver == slice.Spec.Driver
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
-// KnowClaims notes that ResourceClaims are known, even if there are none, and reports whether they were not.
-func (o *Objects) KnowClaims() (differs bool) { return know(&o.held) }
+// Drop forgets an object of a resource, and reports whether it was there.
+func (o *Objects) Drop(resource string, name types.NamespacedName) (differs bool) {
+	if resource == ResourceClaims {
+		_, differs = o.held[name]
+		delete(o.held, name)
+		return differs
+	}
+	before := len(o.slices) + len(o.classes) + len(o.templates)
+	switch o.changed(resource); resource {
+	case ResourceSlices:
+		delete(o.slices, name.Name)
+	case DeviceClasses:
+		delete(o.classes, name.Name)
+	case ResourceClaimTemplates:
+		delete(o.templates, name)
+	}
+	return len(o.slices)+len(o.classes)+len(o.templates) < before
+}
+
+// Clear forgets all objects of a resource, which are unknown then, and reports whether there were any.
+func (o *Objects) Clear(resource string) (differs bool) {
+	switch {
+	case resource == ResourceClaims:
+		differs, o.held = len(o.held) > 0, nil
+		return differs
+	case resource == ResourceSlices:
+		differs, o.slices = len(o.slices) > 0, nil
+	case resource == DeviceClasses:
+		differs, o.classes = len(o.classes) > 0, nil
+	default:
+		differs, o.templates = len(o.templates) > 0, nil
+	}
+	o.changed(resource)
+	return differs
+}
 
 // GPUs returns the cards among the devices, by the name of their node.
 func (o *Objects) GPUs() map[string][]sharing.DRADevice { return decode.GPUsByNode(o.slices, o.held) }
@@ -107,107 +204,6 @@ func (o *Objects) Lacks(claiming bool) (claims, slices bool) {
 		held = held || decode.HasGPU(devices)
 	}
 	return o.held == nil && (claiming || offered), held && !offered
-}
-
-// PutClaim keeps which devices a ResourceClaim has, and reports whether these differ from what was kept.
-func (o *Objects) PutClaim(claim *resourcev1.ResourceClaim) (differs bool) {
-	o.KnowClaims()
-	held := decode.DevicesOf(claim)
-	name := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
-	before := o.held[name]
-	if o.held[name] = held; held == nil {
-		delete(o.held, name)
-	}
-	return !reflect.DeepEqual(before, held) && (o.offers(before) || o.offers(held))
-}
-
-// offers reports whether one of the devices is of a driver with ResourceSlices. Claims of other drivers change nothing.
-func (o *Objects) offers(devices []resourcev1.DeviceRequestAllocationResult) bool {
-	for _, slice := range o.slices {
-		if slices.ContainsFunc(devices, func(r resourcev1.DeviceRequestAllocationResult) bool {
-			return r.Driver == slice.Spec.Driver
-		}) {
-			return true
-		}
-	}
-	return false
-}
-
-// DropClaim forgets a ResourceClaim.
-func (o *Objects) DropClaim(name types.NamespacedName) (differs bool) {
-	return drop(o.held, name)
-}
-
-// ClearClaims forgets all ResourceClaims, which are unknown then.
-func (o *Objects) ClearClaims() (differs bool) {
-	return forget(&o.held)
-}
-
-// newKinds notes a change of classes.
-func (o *Objects) newKinds() {
-	o.kinds++
-	o.asked = nil
-}
-
-// KnowClasses notes that DeviceClasses are known, even if there are none, and reports whether they were not.
-func (o *Objects) KnowClasses() (differs bool) {
-	if differs = know(&o.classes); differs {
-		o.newKinds()
-	}
-	return differs
-}
-
-// PutClass keeps a DeviceClass. An invalid one is not kept: the allocator cannot take it.
-func (o *Objects) PutClass(class *resourcev1.DeviceClass) (differs bool) {
-	o.KnowClasses()
-	if Check(class) != nil {
-		return o.DropClass(class.Name)
-	}
-	before := o.classes[class.Name]
-	o.classes[class.Name] = class
-	if differs = before == nil || !reflect.DeepEqual(before.Spec, class.Spec); differs {
-		o.newKinds()
-	}
-	return differs
-}
-
-// DropClass forgets a DeviceClass.
-func (o *Objects) DropClass(name string) (differs bool) {
-	o.newKinds()
-	return drop(o.classes, name)
-}
-
-// ClearClasses forgets all DeviceClasses, which are unknown then.
-func (o *Objects) ClearClasses() (differs bool) {
-	o.newKinds()
-	return forget(&o.classes)
-}
-
-// PutTemplate keeps a ResourceClaimTemplate. An invalid one is not kept: the allocator cannot take it.
-func (o *Objects) PutTemplate(template *resourcev1.ResourceClaimTemplate) (differs bool) {
-	know(&o.templates)
-	name := types.NamespacedName{Namespace: template.Namespace, Name: template.Name}
-	if Check(template) != nil {
-		return o.DropTemplate(name)
-	}
-	before := o.templates[name]
-	o.templates[name] = template
-	if differs = before == nil || !reflect.DeepEqual(before.Spec, template.Spec); differs {
-		o.asked = nil
-	}
-	return differs
-}
-
-// DropTemplate forgets a ResourceClaimTemplate.
-func (o *Objects) DropTemplate(name types.NamespacedName) (differs bool) {
-	o.asked = nil
-	return drop(o.templates, name)
-}
-
-// ClearTemplates forgets all ResourceClaimTemplates.
-func (o *Objects) ClearTemplates() (differs bool) {
-	o.asked = nil
-	return forget(&o.templates)
 }
 
 // nvidiaClass is the DeviceClass of NVIDIA's chart, which counts while DeviceClasses are unknown
@@ -262,26 +258,22 @@ func Check(object any) error {
 			return fmt.Errorf("%s has neither exactly nor firstAvailable: want one of them", at)
 		case request.Exactly != nil && len(request.FirstAvailable) > 0:
 			return fmt.Errorf("%s has exactly and firstAvailable: want one of them", at)
-		case request.Exactly != nil:
-			if err := checkAsk(at+".exactly", request.Exactly.Count, request.Exactly.Selectors); err != nil {
-				return err
-			}
 		}
-		for j, other := range request.FirstAvailable {
-			if err := checkAsk(fmt.Sprintf("%s.firstAvailable[%d]", at, j), other.Count, other.Selectors); err != nil {
+		for j, other := range alternativesOf(request) {
+			at := fmt.Sprintf("%s.firstAvailable[%d]", at, j)
+			if request.Exactly != nil {
+				at = strings.Replace(at, "firstAvailable[0]", "exactly", 1)
+			}
+			// A manifest may leave out the count, for which the API server sets 1. A claim has at most 32 devices.
+			if other.Count < 0 || other.Count > resourcev1.AllocationResultsMaxSize {
+				return fmt.Errorf("%s.count is %d: want 1 to %d", at, other.Count, resourcev1.AllocationResultsMaxSize)
+			}
+			if err := checkSelectors(at, other.Selectors); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-func checkAsk(at string, count int64, selectors []resourcev1.DeviceSelector) error {
-	// A manifest may leave out the count, for which the API server sets 1. A claim has at most 32 devices.
-	if count < 0 || count > resourcev1.AllocationResultsMaxSize {
-		return fmt.Errorf("%s.count is %d: want 1 to %d", at, count, resourcev1.AllocationResultsMaxSize)
-	}
-	return checkSelectors(at, selectors)
 }
 
 func checkSelectors(at string, selectors []resourcev1.DeviceSelector) error {

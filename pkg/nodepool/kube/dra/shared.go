@@ -137,25 +137,20 @@ type wish struct {
 
 // wishesOf returns the requests of a claim, each as its alternatives.
 func wishesOf(claim resourcev1.ResourceClaimSpec) (requests [][]wish) {
-	with := func(w wish, mode resourcev1.DeviceAllocationMode) wish {
-		w.all, w.key = mode == resourcev1.DeviceAllocationModeAll, w.class
-		for _, s := range w.selectors {
-			w.key += "\n" + s.CEL.Expression
-		}
-		for i := range w.tolerations {
-			w.key += "\n" + w.tolerations[i].String()
-		}
-		return w
-	}
 	for _, r := range claim.Devices.Requests {
 		var wishes []wish
-		if e := r.Exactly; e != nil {
-			wishes = append(wishes, with(wish{class: e.DeviceClassName, selectors: e.Selectors,
-				tolerations: e.Tolerations, count: e.Count, admin: value(e.AdminAccess)}, e.AllocationMode))
-		}
-		for _, e := range r.FirstAvailable {
-			wishes = append(wishes, with(wish{class: e.DeviceClassName, selectors: e.Selectors,
-				tolerations: e.Tolerations, count: e.Count}, e.AllocationMode))
+		for _, e := range alternativesOf(r) {
+			w := wish{key: e.DeviceClassName, class: e.DeviceClassName, selectors: e.Selectors,
+				tolerations: e.Tolerations, count: e.Count,
+				all:   e.AllocationMode == resourcev1.DeviceAllocationModeAll,
+				admin: r.Exactly != nil && value(r.Exactly.AdminAccess)}
+			for _, s := range w.selectors {
+				w.key += "\n" + s.CEL.Expression
+			}
+			for i := range w.tolerations {
+				w.key += "\n" + w.tolerations[i].String()
+			}
+			wishes = append(wishes, w)
 		}
 		requests = append(requests, wishes)
 	}

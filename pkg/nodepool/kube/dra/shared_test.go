@@ -70,9 +70,9 @@ func model(name string) string {
 func known(t *testing.T, slices ...string) *Objects {
 	t.Helper()
 	o := &Objects{}
-	o.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
+	o.Put(read[resourcev1.DeviceClass](t, gpuClass))
 	for _, slice := range slices {
-		o.PutSlice(read[resourcev1.ResourceSlice](t, slice))
+		o.Put(read[resourcev1.ResourceSlice](t, slice))
 	}
 	for name, text := range map[string]string{
 		"one": exactly(""), "two": exactly(", count: 2"), "all": exactly(", allocationMode: All"),
@@ -87,7 +87,7 @@ func known(t *testing.T, slices ...string) *Objects {
 		if err := Check(template); err != nil {
 			t.Fatal(err)
 		}
-		o.PutTemplate(template)
+		o.Put(template)
 	}
 	return o
 }
@@ -103,7 +103,7 @@ func firstAvailable(alternatives ...any) string {
 
 func held(t *testing.T, o *Objects, device string) {
 	t.Helper()
-	o.PutClaim(read[resourcev1.ResourceClaim](t, `{metadata: {name: `+device+`, namespace: other}, status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: `+device+`}]}}}}`))
+	o.Put(read[resourcev1.ResourceClaim](t, `{metadata: {name: `+device+`, namespace: other}, status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: `+device+`}]}}}}`))
 }
 
 var node1 = map[string]map[string]string{"n1": {"pool": "p"}}
@@ -150,7 +150,7 @@ func TestGroupsThatGetTheSameDevicesDrawOnOneCount(t *testing.T) {
 					t.Errorf("%s pods, want %s", got, test.want)
 				}
 			}
-			o.DropClaim(types.NamespacedName{Namespace: "other", Name: "gpu-0"})
+			o.Drop(ResourceClaims, types.NamespacedName{Namespace: "other", Name: "gpu-0"})
 		})
 	}
 }

@@ -127,15 +127,15 @@ func TestUnitsAreWhatTheSchedulersAllocatorFinds(t *testing.T) {
 			slices: []string{cards("a100")}, template: exactly(`, selectors: [{cel: {expression: "model is l4"}}]`), resource: template},
 	} {
 		var objects Objects
-		objects.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
+		objects.Put(read[resourcev1.DeviceClass](t, gpuClass))
 		for _, slice := range test.slices {
-			objects.PutSlice(read[resourcev1.ResourceSlice](t, slice))
+			objects.Put(read[resourcev1.ResourceSlice](t, slice))
 		}
 		if test.template != "" {
-			objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, test.template))
+			objects.Put(read[resourcev1.ResourceClaimTemplate](t, test.template))
 		}
 		for _, device := range test.taken {
-			objects.PutClaim(read[resourcev1.ResourceClaim](t, `{metadata: {name: `+device+`, namespace: other}, status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: `+device+`}]}}}}`))
+			objects.Put(read[resourcev1.ResourceClaim](t, `{metadata: {name: `+device+`, namespace: other}, status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: `+device+`}]}}}}`))
 		}
 		for range 2 { // the second answer is a kept one
 			nodes, others := objects.ByNode()
@@ -161,10 +161,10 @@ func TestWithoutProofMoreMayBeSupplied(t *testing.T) {
 	} {
 		var objects Objects
 		if test.class != "" {
-			objects.PutClass(read[resourcev1.DeviceClass](t, test.class))
+			objects.Put(read[resourcev1.DeviceClass](t, test.class))
 		}
 		if test.slice != "" {
-			objects.PutSlice(read[resourcev1.ResourceSlice](t, test.slice))
+			objects.Put(read[resourcev1.ResourceSlice](t, test.slice))
 		}
 		nodes, others := objects.ByNode()
 		if units := nodes["n1"].Units["nvidia.com/gpu"].All; units != test.units || (others.Open != nil) != test.open {
@@ -197,8 +197,8 @@ func TestANodeHasWhatIsSuppliedUnlessItAnnouncesIt(t *testing.T) {
 
 func TestAClaimSaysWhichClassDoesNotExist(t *testing.T) {
 	var objects Objects
-	objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, exactly("")))
-	objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, `{metadata: {name: first, namespace: ml}, spec: {spec: {devices: {requests: [{name: gpu,
+	objects.Put(read[resourcev1.ResourceClaimTemplate](t, exactly("")))
+	objects.Put(read[resourcev1.ResourceClaimTemplate](t, `{metadata: {name: first, namespace: ml}, spec: {spec: {devices: {requests: [{name: gpu,
   firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: mig.example.com}]}]}}}}`))
 	absent := func() string {
 		pod := landing.PodShape{Requests: landing.Quantities{"cpu": 1}, ClaimTemplates: []string{"t", "first"}}
@@ -208,7 +208,7 @@ func TestAClaimSaysWhichClassDoesNotExist(t *testing.T) {
 	if got := absent(); got != "map[]" {
 		t.Errorf("while DeviceClasses are unknown, %s is absent", got)
 	}
-	objects.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
+	objects.Put(read[resourcev1.DeviceClass](t, gpuClass))
 	if got, want := absent(), "map["+gpuinfo.ClaimPrefix+"ml.first:mig.example.com]"; got != want {
 		t.Errorf("absent are %s, want %s", got, want)
 	}
@@ -217,7 +217,7 @@ func TestAClaimSaysWhichClassDoesNotExist(t *testing.T) {
 func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
 	const class = gpuinfo.ClassPrefix + "gpu.example.com"
 	var objects Objects
-	objects.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
+	objects.Put(read[resourcev1.DeviceClass](t, gpuClass))
 	a100 := exactly(`, selectors: [{cel: {expression: "device.attributes['gpu.example.com'].model == 'a100'"}}]`)
 	named := func(name, text string) string { return strings.Replace(text, "name: t,", "name: "+name+",", 1) }
 	for _, text := range []string{
@@ -225,7 +225,7 @@ func TestClaimsOfKnownTemplatesAreRequests(t *testing.T) {
 		named("three", strings.Replace(a100, "gpu.example.com,", "gpu.example.com, count: 3,", 1)),
 		named("two", exactly(`, count: 2`)), named("all", exactly(`, allocationMode: All`)),
 	} {
-		objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, text))
+		objects.Put(read[resourcev1.ResourceClaimTemplate](t, text))
 	}
 	// a100 is the name of the first of the equal claims.
 	const a100Name = gpuinfo.ClaimPrefix + "ml.same"
@@ -321,15 +321,15 @@ func TestWhatDoesNotBoundIsNotAbsent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects Objects
-			objects.PutClass(read[resourcev1.DeviceClass](t, gpuClass))
+			objects.Put(read[resourcev1.DeviceClass](t, gpuClass))
 			for _, slice := range test.slices {
-				objects.PutSlice(read[resourcev1.ResourceSlice](t, slice))
+				objects.Put(read[resourcev1.ResourceSlice](t, slice))
 			}
 			if test.template != "" {
-				objects.PutTemplate(read[resourcev1.ResourceClaimTemplate](t, test.template))
+				objects.Put(read[resourcev1.ResourceClaimTemplate](t, test.template))
 			}
 			for _, share := range test.claims {
-				objects.PutClaim(read[resourcev1.ResourceClaim](t, `{metadata: {name: c, namespace: other}, status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: gpu-0, `+share+`}]}}}}`))
+				objects.Put(read[resourcev1.ResourceClaim](t, `{metadata: {name: c, namespace: other}, status: {allocation: {devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: gpu-0, `+share+`}]}}}}`))
 			}
 			for range 2 { // the second answer is a kept one
 				nodes, others := objects.ByNode()

@@ -25,7 +25,7 @@ func TestWhatTheAllocatorCannotTakeIsNamedAndNotKept(t *testing.T) {
 			t.Errorf("%s: %v, want %q", claim, err, want)
 		}
 		var o Objects
-		o.PutTemplate(template)
+		o.Put(template)
 		if kept := len(o.Claims().templates) == 1; kept != (want == "") {
 			t.Errorf("%s: kept %v", claim, kept)
 		}

@@ -49,19 +49,14 @@ type devicesOfNode struct {
 	version int64
 }
 
-// The resources that are read. Devices are known with the first two.
-const (
-	sliceKind    = "resourceslices"
-	claimKind    = "resourceclaims"
-	classKind    = "deviceclasses"
-	templateKind = "resourceclaimtemplates"
-	deviceKinds  = 4
-)
+// deviceKinds are the kinds that are read, by resource. Devices are known with slices and claims.
+var deviceKinds = map[string]string{dra.ResourceSlices: "ResourceSlice", dra.ResourceClaims: "ResourceClaim",
+	dra.DeviceClasses: "DeviceClass", dra.ResourceClaimTemplates: "ResourceClaimTemplate"}
 
 // deviceClientsOf returns the clients of the resources that are read.
 func deviceClientsOf(client dynamic.Interface) map[string]untypedClient {
 	clients := map[string]untypedClient{}
-	for _, name := range []string{sliceKind, claimKind, classKind, templateKind} {
+	for name := range deviceKinds {
 		clients[name] = client.Resource(resourcev1.SchemeGroupVersion.WithResource(name))
 	}
 	return clients
@@ -78,75 +73,50 @@ func newNodeDevices(
 
 // Start reads the objects until ctx ends.
 func (d *nodeDevices) Start(ctx context.Context) error {
-	o, bare := &d.devices, func(drop func(string) bool) func(types.NamespacedName) bool {
-		return func(name types.NamespacedName) bool { return drop(name.Name) }
-	}
 	var reads sync.WaitGroup
-	reads.Go(readsDevices(ctx, d, deviceKind[resourcev1.ResourceSlice]{
-		sliceKind, o.ClearSlices, o.PutSlice, bare(o.DropSlice), o.KnowSlices}))
-	reads.Go(readsDevices(ctx, d, deviceKind[resourcev1.ResourceClaim]{
-		claimKind, o.ClearClaims, o.PutClaim, o.DropClaim, o.KnowClaims}))
-	reads.Go(readsDevices(ctx, d, deviceKind[resourcev1.DeviceClass]{
-		classKind, o.ClearClasses, o.PutClass, bare(o.DropClass), o.KnowClasses}))
-	reads.Go(readsDevices(ctx, d, deviceKind[resourcev1.ResourceClaimTemplate]{
-		templateKind, o.ClearTemplates, o.PutTemplate, o.DropTemplate, nil}))
+	for resource := range deviceKinds {
+		reads.Go(func() { d.read(ctx, resource) })
+	}
 	reads.Wait()
 	return nil
 }
 
-// deviceKind is how objects of one kind change the devices.
-type deviceKind[T any] struct {
-	name string
-	// clear forgets all objects, put keeps one, and drop forgets one. They report whether that changes something.
-	clear func() bool
-	put   func(*T) bool
-	drop  func(types.NamespacedName) bool
-	// known notes that the objects are known, even if there are none, and reports whether they were not; it may be nil.
-	known func() bool
-}
-
-// empty notes that there are no objects.
-func (k deviceKind[T]) empty() (differs bool) {
-	if k.known == nil {
-		return k.clear()
-	}
-	unknown, some := k.known(), k.clear()
-	k.known()
-	return unknown || some
-}
-
-// readsDevices returns what keeps the devices up to date with the objects of a kind until ctx ends.
-func readsDevices[T any](ctx context.Context, d *nodeDevices, kind deviceKind[T]) func() {
+// read keeps the devices up to date with the objects of a resource until ctx ends.
+func (d *nodeDevices) read(ctx context.Context, resource string) {
 	put := func(u *unstructured.Unstructured) bool {
-		object := new(T)
+		object := dra.New(deviceKinds[resource])
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
-			d.log.Warn("an object cannot be read", "kind", kind.name, "namespace", u.GetNamespace(),
+			d.log.Warn("an object cannot be read", "kind", resource, "namespace", u.GetNamespace(),
 				"name", u.GetName(), "reason", err)
 			return false
 		}
-		return kind.put(object)
+		return d.devices.Put(object)
 	}
-	source := reflector.Of(kind.name, &unstructured.Unstructured{}, d.clients[kind.name], metav1.ListOptions{}, d.log)
+	empty := func() (differs bool) {
+		unknown, some := d.devices.Know(resource), d.devices.Clear(resource)
+		d.devices.Know(resource)
+		return unknown || some
+	}
+	source := reflector.Of(resource, &unstructured.Unstructured{}, d.clients[resource], metav1.ListOptions{}, d.log)
 	source.Served = d.served
-	source.Forbidden = func(err error) { d.forbid(kind.name, kind.clear, err) }
-	source.Absent = func(error) { d.change(kind.name, kind.empty) }
-	store := &reflector.Store[*unstructured.Unstructured]{
-		Put: func(u *unstructured.Unstructured) { d.change(kind.name, func() bool { return put(u) }) },
+	source.Forbidden = func(err error) { d.forbid(resource, err) }
+	source.Absent = func(error) { d.change(resource, empty) }
+	source.Into(ctx, &reflector.Store[*unstructured.Unstructured]{
+		Put: func(u *unstructured.Unstructured) { d.change(resource, func() bool { return put(u) }) },
 		Remove: func(u *unstructured.Unstructured) {
 			name := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
-			d.change(kind.name, func() bool { return kind.drop(name) })
+			d.change(resource, func() bool { return d.devices.Drop(resource, name) })
 		},
 		ReplaceAll: func(list []*unstructured.Unstructured, _ string) {
-			d.change(kind.name, func() bool {
-				kind.empty()
+			d.change(resource, func() bool {
+				empty()
 				for _, u := range list {
 					put(u)
 				}
 				return true
 			})
 		},
-	}
-	return func() { source.Into(ctx, store) }
+	})
 }
 
 // change applies a change of a kind that may be read, which reports whether it changes something.
@@ -158,15 +128,15 @@ func (d *nodeDevices) change(kind string, apply func() bool) {
 	d.hear(kind, false)
 	d.mu.Unlock()
 	if changed {
-		d.changed(kind != claimKind)
+		d.changed(kind != dra.ResourceClaims)
 	}
 }
 
 // forbid notes that this process may not read a kind, and forgets its objects, which would become out of date.
-func (d *nodeDevices) forbid(kind string, clear func() bool, err error) {
+func (d *nodeDevices) forbid(kind string, err error) {
 	d.mu.Lock()
 	before := d.forbidden[kind]
-	clear()
+	d.devices.Clear(kind)
 	d.stale = true
 	d.hear(kind, true)
 	d.mu.Unlock()
@@ -179,7 +149,7 @@ func (d *nodeDevices) forbid(kind string, clear func() bool, err error) {
 // hear notes that the API server has responded about a kind. The caller holds mu.
 func (d *nodeDevices) hear(kind string, forbidden bool) {
 	d.forbidden[kind] = forbidden
-	if len(d.forbidden) == deviceKinds && !isClosed(d.answered) {
+	if len(d.forbidden) == len(deviceKinds) && !isClosed(d.answered) {
 		close(d.answered)
 	}
 }
@@ -235,5 +205,5 @@ func (d *nodeDevices) claims() dra.Claims {
 func (d *nodeDevices) mayNotRead() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.forbidden[sliceKind] || d.forbidden[claimKind]
+	return d.forbidden[dra.ResourceSlices] || d.forbidden[dra.ResourceClaims]
 }

@@ -18,6 +18,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -173,12 +174,12 @@ devices: [` + fmt.Sprintf(instance, 0) + ", " + fmt.Sprintf(instance, 1) + `]}}`
 			objects []unstructured.Unstructured
 			want    []gpuinfo.Kind
 		}{{[]unstructured.Unstructured{slice}, []gpuinfo.Kind{gpuinfo.MIG}}, {nil, before}} {
-			n.use.devices.change(sliceKind, func() bool {
-				n.use.devices.devices.ClearSlices()
+			n.use.devices.change(dra.ResourceSlices, func() bool {
+				n.use.devices.devices.Clear(dra.ResourceSlices)
 				for _, object := range change.objects {
 					var typed resourcev1.ResourceSlice
 					must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed))
-					n.use.devices.devices.PutSlice(&typed)
+					n.use.devices.devices.Put(&typed)
 				}
 				return true
 			})
@@ -211,13 +212,13 @@ func TestADeclaredShapeIsTriedForWhatAClassSupplies(t *testing.T) {
 			}
 		}
 		devices := n.use.devices
-		change := func(apply func() bool) { devices.change(classKind, apply) }
-		change(devices.devices.KnowSlices)
-		change(devices.devices.KnowClasses)
+		change := func(apply func() bool) { devices.change(dra.DeviceClasses, apply) }
+		change(func() bool { return devices.devices.Know(dra.ResourceSlices) })
+		change(func() bool { return devices.devices.Know(dra.DeviceClasses) })
 		judge(landing.Nowhere)
 		extended := "nvidia.com/gpu"
 		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu.nvidia.com"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &extended}}
-		change(func() bool { return devices.devices.PutClass(class) })
+		change(func() bool { return devices.devices.Put(class) })
 		n.mu.Lock()
 		if !n.stale {
 			t.Errorf("%s: a new class leaves the view as it is", name)
@@ -239,8 +240,8 @@ func TestClaimsOfTheHeadCount(t *testing.T) {
 	class.Spec.ExtendedResourceName = &extended
 	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "two", Namespace: llm.Namespace}}
 	template.Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", Count: 2}}}
-	n.use.devices.devices.PutClass(class)
-	n.use.devices.devices.PutTemplate(template)
+	n.use.devices.devices.Put(class)
+	n.use.devices.devices.Put(template)
 	n.view.Store(n.viewNow())
 	shared := &landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.One}, ClaimTemplates: []string{"two"}}
 	cluster := nodepool.Cluster{Key: llm, Head: nodepool.Head{Pod: "head", Shape: shared}}

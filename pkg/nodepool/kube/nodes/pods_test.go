@@ -23,6 +23,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -109,7 +110,7 @@ func besideDevices(t *testing.T, gpus string, pods *fakePods, slices, claims *fa
 selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com'"}}]}}`)
 		classes := &fakeClaims{list: []unstructured.Unstructured{class}, stream: watch.NewFakeWithChanSize(100, false)}
 		templates := &fakeClaims{stream: watch.NewFakeWithChanSize(100, false)}
-		n.readUse(pods, newNodeDevices(map[string]untypedClient{sliceKind: slices, claimKind: claims, classKind: classes, templateKind: templates}, func(context.Context) *bool { return &yes }, n.log, n.touchDevices))
+		n.readUse(pods, newNodeDevices(map[string]untypedClient{dra.ResourceSlices: slices, dra.ResourceClaims: claims, dra.DeviceClasses: classes, dra.ResourceClaimTemplates: templates}, func(context.Context) *bool { return &yes }, n.log, n.touchDevices))
 		beside(t, func() {
 			n.awaitUse(t.Context())
 			synctest.Wait() // the first view is available before changed is called
