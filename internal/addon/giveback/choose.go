@@ -64,24 +64,21 @@ func Choose(in Input, ask giveback.Ask) (giveback.Reservation, error) {
 		return giveback.Reservation{}, fmt.Errorf("%w: %s", giveback.ErrNotNow, why)
 	}
 	units, spare := in.units(ask, groups)
-	var chosen []unit
 	for range mostTried {
 		units = order(units, spare)
-		chosen = cheapest(units, ask)
-		if len(chosen) == 0 || in.moves(chosen) {
-			break
+		chosen, gpus := cheapest(units, ask)
+		switch {
+		case gpus < ask.GPUs:
+			return giveback.Reservation{}, refusal(units, ask)
+		case len(chosen) > giveback.MaxWorkers:
+			return giveback.Reservation{}, fmt.Errorf("%w: that takes %d workers; the limit is %d",
+				giveback.ErrRefused, len(chosen), giveback.MaxWorkers)
+		case in.moves(chosen):
+			return in.reserve(ask, groups, chosen), nil
 		}
 		keep(units, chosen)
-		chosen = nil
 	}
-	if len(chosen) == 0 {
-		return giveback.Reservation{}, refusal(units, ask)
-	}
-	if len(chosen) > giveback.MaxWorkers {
-		return giveback.Reservation{}, fmt.Errorf("%w: that takes %d workers; the limit is %d", giveback.ErrRefused,
-			len(chosen), giveback.MaxWorkers)
-	}
-	return in.reserve(ask, groups, chosen), nil
+	return giveback.Reservation{}, refusal(units, ask)
 }
 
 // Offers returns what another RayCluster could take, cheapest first. Of each group, all of it could go together.
@@ -151,23 +148,17 @@ func keep(units, chosen []unit) {
 // waits returns why the GPUs of a worker that goes would not be free: pods that wait for a node would take them. It is
 // also unknown then how many pods the groups are going to have.
 func (in *Input) waits(groups map[string]int64) string {
-	waiting := map[string]int64{}
+	var pods int64
 	for i := range in.Snapshot.Nodes {
 		if n := &in.Snapshot.Nodes[i]; groups[n.Group] > 0 && n.KubeNode == "" &&
 			(n.State == planner.Pending || n.State == planner.AllocationTimeout) {
-			waiting[n.Group]++
+			pods++
 		}
 	}
-	if len(waiting) == 0 {
+	if pods == 0 {
 		return ""
 	}
-	group := slices.Min(slices.Collect(maps.Keys(waiting)))
-	wait, take := "wait", "they run, or end what they are for"
-	if waiting[group] == 1 {
-		wait, take = "waits", "it runs, or end what it is for"
-	}
-	return fmt.Sprintf("%s of group %s %s for a node and would take the GPUs; wait until %s",
-		planner.Pods(waiting[group]), group, wait, take)
+	return planner.Pods(pods) + " without a node would take the GPUs; wait until none of these groups has any"
 }
 
 // groups returns how many GPUs a pod has of each group that an ask concerns.
@@ -295,59 +286,24 @@ func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydema
 	u.cost = u.cost.plus(one)
 }
 
-// set is units that have some number of GPUs together.
-type set struct {
-	before *set
-	last   *unit
-	cost   cost
-}
-
-// sets returns for each number of GPUs up to the one that is asked for the units that cost least and have exactly so
-// many; nil if there are none. Without force, it leaves out units whose work cannot move.
-func sets(units []unit, ask giveback.Ask) []*set {
-	most := int64(0)
-	for i := range units {
-		most = min(most+units[i].gpus, ask.GPUs)
-	}
-	best := make([]*set, most+1)
-	best[0] = &set{}
-	type kind struct {
-		group string
-		gpus  int64
-	}
-	taken := map[kind]int64{}
-	for i := range units {
-		u := &units[i]
-		of := kind{u.members[0].Group, u.gpus}
-		if u.gpus > most || u.cost.ended > 0 && !ask.Force || taken[of] >= most {
-			continue // cheaper ones of the same kind suffice
-		}
-		taken[of] += u.gpus
-		for k := most; k >= u.gpus; k-- {
-			from := best[k-u.gpus]
-			if from == nil {
-				continue
-			}
-			if sum := from.cost.plus(u.cost); best[k] == nil || sum.compare(best[k].cost) < 0 {
-				best[k] = &set{from, u, sum}
+// cheapest returns units that have as many of the GPUs that are asked for as possible, and no more: it takes the
+// cheapest first, or the largest first if that has more. Without force, it leaves out units whose work cannot move.
+func cheapest(units []unit, ask giveback.Ask) (chosen []unit, gpus int64) {
+	units = slices.DeleteFunc(slices.Clone(units), func(u unit) bool { return u.cost.ended > 0 && !ask.Force })
+	for range 2 {
+		var some []unit
+		var sum int64
+		for _, u := range units {
+			if sum+u.gpus <= ask.GPUs {
+				some, sum = append(some, u), sum+u.gpus
 			}
 		}
+		if sum > gpus {
+			chosen, gpus = some, sum
+		}
+		slices.SortStableFunc(units, func(a, b unit) int { return cmp.Compare(b.gpus, a.gpus) })
 	}
-	return best
-}
-
-// cheapest returns the units that cost least and have exactly the GPUs that are asked for; none if there are no such
-// units.
-func cheapest(units []unit, ask giveback.Ask) (chosen []unit) {
-	best := sets(units, ask)
-	if int64(len(best)) <= ask.GPUs {
-		return nil
-	}
-	for s := best[ask.GPUs]; s != nil && s.last != nil; s = s.before {
-		chosen = append(chosen, *s.last)
-	}
-	slices.Reverse(chosen)
-	return chosen
+	return chosen, gpus
 }
 
 // reserve returns the reservation of what is chosen.
@@ -372,22 +328,17 @@ func (in *Input) reserve(ask giveback.Ask, groups map[string]int64, chosen []uni
 // refusal says why an ask cannot be met, and what can be.
 func refusal(units []unit, ask giveback.Ask) error {
 	most := func(force bool) int64 {
-		forced := ask
-		forced.Force = force
-		best := sets(units, forced)
-		for gpus := len(best) - 1; gpus > 0; gpus-- {
-			if best[gpus] != nil {
-				return int64(gpus)
-			}
-		}
-		return 0
+		ask.Force = force
+		_, gpus := cheapest(units, ask)
+		return gpus
 	}
+	force := ask.Force
 	text := fmt.Sprintf("%s of %s cannot be given back", giveback.GPUs(ask.GPUs), ask.From())
 	switch {
 	case len(units) == 0:
 		text += ": no worker can leave that is above minReplicas, has joined Ray and has the GPUs of its group; " +
 			"lower minReplicas if fewer may stay"
-	case ask.Force:
+	case force:
 		text += "; " + giveback.GPUs(most(true)) + " can"
 	default:
 		forced := giveback.GPUs(most(true))
@@ -399,7 +350,7 @@ func refusal(units []unit, ask giveback.Ask) error {
 	}
 	var stay []string
 	for i := range units {
-		if u := &units[i]; u.cost.ended > 0 && !ask.Force && len(stay) < mostNamed {
+		if u := &units[i]; u.cost.ended > 0 && !force && len(stay) < mostNamed {
 			stay = append(stay, u.members[0].Pod+": "+u.why)
 		}
 	}

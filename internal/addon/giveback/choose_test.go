@@ -123,6 +123,16 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 				m.Pool = "p"
 			}
 		}, giveback.Ask{GPUs: 2, Pool: "p", Force: true}, "b"},
+		"the larger ones, if the cheaper ones do not add up": {func(f *fleet) {
+			f.group("four", 4, 0)
+			f.group("three", 3, 0)
+			f.worker("a", "three", 0)
+			f.worker("b", "four", time.Hour)
+			f.worker("c", "four", time.Hour)
+			for _, m := range f.in.View.Members {
+				m.Pool = "p"
+			}
+		}, giveback.Ask{GPUs: 8, Pool: "p", Force: true}, "b c"},
 		"no part of a worker": {func(f *fleet) {
 			f.group("h", 8, 0)
 			f.worker("a", "h", 0)
@@ -174,7 +184,7 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.group("h", 1, 0)
 			f.worker("a", "h", 0)
 			f.in.Snapshot.Nodes = append(f.in.Snapshot.Nodes, planner.Node{Pod: "b", Group: "h", State: planner.Pending})
-		}, giveback.Ask{GPUs: 1, Group: "h"}, "1 pod of group h waits for a node"},
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "1 pod without a node would take the GPUs"},
 		"a pod without a node is no room": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.group("other", 1, 0)

@@ -222,8 +222,8 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 		Message: "the groups may grow again: " + r.String()})
 }
 
-// Agree chooses in a cycle what is given back, and writes it unless the ask is a dry run. Its errors are those of Begin;
-// after nodepool.ErrConflict, observe again.
+// Agree chooses in a cycle what is given back, and writes it unless the ask is a dry run. Its errors are those of
+// Begin; after nodepool.ErrConflict, observe again.
 func (d *Desk) Agree(
 	ctx context.Context, loop addon.Loop, o *addon.Cycle, wanted giveback.Ask,
 ) (giveback.Reservation, error) {
@@ -277,8 +277,8 @@ func input(ctx context.Context, loop addon.Loop, o *addon.Cycle) (Input, error) 
 	return Input{View: &o.View, Snapshot: &o.Intent.Snapshot, Residents: residents, UsedFor: loop.UsedFor}, nil
 }
 
-// Offers returns what another RayCluster could take without force, cheapest first, whatever the mode. Of each group, all
-// of it could go together.
+// Offers returns what another RayCluster could take without force, cheapest first, whatever the mode. Of each group,
+// all of it could go together.
 func (d *Desk) Offers(ctx context.Context, loop addon.Loop, o *addon.Cycle) ([]giveback.Offer, error) {
 	in, err := input(ctx, loop, o)
 	if err != nil {

@@ -52,8 +52,8 @@ type member struct {
 	offers    []giveback.Offer
 	noOffer   string
 	offeredAt time.Time
-	// wants is what it takes itself, as of its last cycle; nil for nothing. rests: what was taken for it last has served
-	// its purpose.
+	// wants is what it takes itself, as of its last cycle; nil for nothing. rests: what was taken for it last has
+	// served its purpose.
 	wants *taking
 	rests bool
 	// refusedAt is when it last refused, and refusal is why.
@@ -94,7 +94,8 @@ func (m *Market) Addon() addon.Addon {
 // note notes what a cycle has read, and whether the RayCluster waits for room.
 func (m *Market) note(self *member, o *addon.Cycle, waits bool) {
 	v := &o.View
-	self.key, self.rank, self.reclaimable, self.gives = v.Cluster.Key, rankOf(o), v.Cluster.Reclaimable, v.Cluster.GiveBack
+	self.key, self.rank, self.reclaimable = v.Cluster.Key, rankOf(o), v.Cluster.Reclaimable
+	self.gives = v.Cluster.GiveBack
 	self.taken, self.unmanaged, self.leaving = giveback.Recent(v.Cluster.Reclaimed, v.Now), "", nil
 	if v.Mode != nodepool.Managed {
 		self.unmanaged = v.Why.Message
