@@ -5,6 +5,8 @@ import (
 	"maps"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -48,28 +50,20 @@ func warmNodesLeft(x *inventory, o *Object, report reporter) {
 	}
 }
 
-// forbidden reports a kind that the reader may not list, nodes apart from others.
+// forbidden reports a kind that the reader may not list, nodes apart from others. The API server's message names the
+// account.
 func forbidden(nodes bool) func(*inventory, reporter) {
 	return func(x *inventory, report reporter) {
 		for _, f := range x.Input.Forbidden {
 			if nodes != (f.Resource == "nodes") {
 				continue
 			}
-			object, resource, role, scope := &Object{Kind: "Node"}, f.Resource, "clusterrole", ""
-			if f.Group != "" {
-				resource += "." + f.Group
-			}
+			object, resource := &Object{Kind: "Node"}, schema.GroupResource{Group: f.Group, Resource: f.Resource}.String()
 			if !nodes {
 				object = &Object{Kind: resource, Namespace: f.Namespace}
 			}
-			if f.Namespace != "" {
-				role, scope = "role", " -n "+quote(f.Namespace)
-			}
-			name := "heliostat-" + f.Resource
-			create := "kubectl create " + role
-			report(occurrence{Object: object, Seen: f.Message,
-				Fix: run(create + " " + name + scope + " --verb=get,list,watch --resource=" + resource + " && " +
-					create + "binding " + name + scope + " --" + role + "=" + name + " " + subject(f.Message))})
+			report(occurrence{Object: object, Seen: f.Message, Fix: run("kubectl create clusterrole heliostat-" +
+				f.Resource + " --verb=get,list,watch --resource=" + resource).Hint("and bind it to the account")})
 		}
 	}
 }
@@ -92,18 +86,4 @@ func objectUnreadable(x *inventory, report reporter) {
 				Fix: run(kubectl(o, "get", "-o", "yaml")).Hint("and correct the field that is named here")})
 		}
 	}
-}
-
-// subject returns the flag of kubectl create that names the refused account. The API server's message begins with it:
-// User "system:serviceaccount:ns:name" cannot list ….
-func subject(message string) string {
-	_, rest, _ := strings.Cut(message, `User "`)
-	user, _, found := strings.Cut(rest, `"`)
-	if !found {
-		return "--serviceaccount=heliostat:heliostat" + comment("with the account that doctor runs as")
-	}
-	if account, is := strings.CutPrefix(user, "system:serviceaccount:"); is {
-		return "--serviceaccount=" + quote(account)
-	}
-	return "--user=" + quote(user)
 }

@@ -3,10 +3,10 @@ package doctor
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -75,29 +75,21 @@ func restartPolicy(_ *inventory, g rayGroup, report reporter) {
 	}
 }
 
-// oldestRay is the oldest Ray 2 with which Heliostat was tested (docs/versions.md).
-const oldestRay = 40
+// rayTag finds the versions of Ray and Python in the tag of an image of Ray's, as rayproject/ray:2.9.3-py311-gpu.
+var rayTag = regexp.MustCompile(`(?:^|/)ray(?:-ml|-llm)?:(\d+\.\d+\.\d+)(?:\.\w+)?(?:-(py\d+))?`)
 
-// rayImage finds the version in the tag of an image of Ray's, as rayproject/ray:2.9.3-py311-gpu.
-var (
-	rayImage   = regexp.MustCompile(`(?:^|/)ray(?:-ml|-llm)?:(\d+)\.(\d+)\b`)
-	rayVersion = regexp.MustCompile(`^v?(\d+)\.(\d+)\b`)
-)
-
-// rayVersionOld examines what the head runs, which decides: its image, or rayVersion if the image has another name.
+// rayVersionOld examines what the head runs, which decides: its image, or rayVersion if the image has another name. Ray
+// 2.40 is the oldest with which Heliostat was tested (docs/versions.md).
 func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
 	said := g.rayContainer().Get("image")
-	version := rayImage.FindStringSubmatch(said.Text())
-	if version == nil {
+	text := ""
+	if tag := rayTag.FindStringSubmatch(said.Text()); tag != nil {
+		text = tag[1]
+	} else {
 		said = g.Of.raySpec().Get("rayVersion")
-		version = rayVersion.FindStringSubmatch(said.Text())
+		text = said.Text()
 	}
-	if version == nil {
-		return
-	}
-	first, errFirst := strconv.Atoi(version[1])
-	second, errSecond := strconv.Atoi(version[2])
-	if errFirst != nil || errSecond != nil || first > 2 || first == 2 && second >= oldestRay {
+	if runs, err := version.ParseGeneric(text); err != nil || runs.AtLeast(version.MustParseGeneric("2.40")) {
 		return
 	}
 	severity := raydemand.Severity("")
@@ -107,9 +99,6 @@ func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
 	report(occurrence{Path: said.Path(), Seen: said.Text(), Severity: severity,
 		Fix: edit("use the images of Ray 2.40 or later in all groups, and its rayVersion")})
 }
-
-// rayTag finds the versions of Ray and Python in the tag of an image of Ray's.
-var rayTag = regexp.MustCompile(`(?:^|/)ray(?:-ml|-llm)?:(\d+\.\d+\.\d+)(?:\.\w+)?(?:-(py\d+))?`)
 
 // rayVersionDiffers compares the image of a group with the head's (Ray 2.60, _private/node.py, check_version_info).
 func rayVersionDiffers(_ *inventory, g rayGroup, report reporter) {

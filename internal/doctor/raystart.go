@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,43 +15,15 @@ import (
 
 // How the operator makes `ray start` is in docs/reference/facts.md#flags-of-ray-start.
 
+// resourcesNotParsed reports a string from which the operator would derive something of the limits of the group that
+// the string, which it cannot parse, does not name itself: the shell that runs `ray start` can read more than it.
 func resourcesNotParsed(_ *inventory, g rayGroup, report reporter) {
-	v := g.Get("rayStartParams", "resources")
-	if g.Pods.GPUs.Unparsed && dropsAccelerator(g, v) {
-		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: requote(v)})
+	v, gpus := g.Get("rayStartParams", "resources"), g.Pods.GPUs
+	named := strings.Contains(v.Text(), "TPU") || strings.Contains(v.Text(), "neuron_cores")
+	drops := len(gpus.Counted) > 0 && !g.Has("rayStartParams", "num-gpus") || len(gpus.Passed) > 0 && !named
+	if gpus.Unparsed && drops {
+		report(occurrence{Path: v.Path(), Seen: v.Text(), Fix: edit(`write JSON in single quotes: '{"name": 1}'`)})
 	}
-}
-
-// dropsAccelerator reports whether the operator would derive something from the limits of the group that the string,
-// which it cannot parse, does not have itself: the shell that runs `ray start` can read more than the operator.
-func dropsAccelerator(g rayGroup, v fieldpath.Value) bool {
-	var amounts map[string]float64
-	if plain, ok := unquoted(v.Text()); ok {
-		_ = json.Unmarshal([]byte(plain), &amounts) // it was JSON
-	}
-	_, tpu := amounts["TPU"]
-	_, neuron := amounts["neuron_cores"]
-	gpus := g.Pods.GPUs
-	return len(gpus.Counted) > 0 && !g.Has("rayStartParams", "num-gpus") || len(gpus.Passed) > 0 && !tpu && !neuron
-}
-
-// requote writes the string so that the operator and the shell both read it.
-func requote(v fieldpath.Value) fix {
-	if plain, ok := unquoted(v.Text()); ok {
-		return set(v.Path(), "'"+plain+"'")
-	}
-	return edit(`write JSON in single quotes: '{"name": 1}'`)
-}
-
-// unquoted returns the JSON in a string with quotes and backslashes, as Ray's documentation writes it.
-func unquoted(text string) (string, bool) {
-	text = strings.ReplaceAll(strings.Trim(text, "'\"` "), `\`, "")
-	var amounts map[string]float64
-	if json.Unmarshal([]byte(text), &amounts) != nil {
-		return "", false
-	}
-	plain, err := json.Marshal(amounts)
-	return string(plain), err == nil
 }
 
 func memoryLimitAbsent(_ *inventory, g rayGroup, report reporter) {
