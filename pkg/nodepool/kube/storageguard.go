@@ -71,6 +71,6 @@ func (r *storageGuard) check(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the API server's storage went back from version %s to %s: it was lost or restored, and everything "+
-		"read from it is invalid", r.newest, now)
+	return fmt.Errorf("the API server's storage went back from version %s to %s: it was lost or restored, and "+
+		"everything read from it is invalid", r.newest, now)
 }

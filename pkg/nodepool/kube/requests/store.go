@@ -159,8 +159,8 @@ func (s *Store) get(namespace, name string) (nodepool.OwnedRequest, bool) {
 	return nodepool.OwnedRequest{}, false
 }
 
-// Set keeps a request that a watch reports or that was just created, unless a newer one is known. Watches lag behind the
-// writes of this process.
+// Set keeps a request that a watch reports or that was just created, unless a newer one is known. Watches lag behind
+// the writes of this process.
 func (s *Store) Set(r *nodepool.OwnedRequest) { s.set(r, true) }
 
 // set keeps a request unless a newer one is known. fresh: it may be one that is not known.
