@@ -74,7 +74,6 @@ func TestServeNamesBadFlagsBeforeAnythingStarts(t *testing.T) {
 		{[]string{"autoscaler", "serve"}, "--kubeconfig"},
 		{[]string{"autoscaler", "serve", "now"}, "now"},
 		{[]string{"autoscaler", "serve", "--cluster-autoscaler-namespace", "Kube System"}, "Kube System"},
-		{[]string{"autoscaler", "serve", "--node-autoscaler", "in-house/compute", "--node-autoscaler", "default-scheduler"}, "default-scheduler"},
 		{[]string{"autoscaler", "serve", "--listen", "0.0.0.0:8090", "--insecure-no-auth"}, "let anybody"},
 		{[]string{"autoscaler", "serve", "--tls-key-file", "key.pem"}, `--tls-key-file "key.pem"`},
 		{[]string{"autoscaler", "serve", "--resource", "example.com/gpu=large"}, "example.com/gpu=large"},

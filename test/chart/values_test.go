@@ -97,7 +97,7 @@ pools:
   instanceTypes: {p4d.24xlarge: 32.77}
 prices: {currency: EUR, instanceTypes: {p4d.24xlarge: 20.1}}
 topologyLabels: {nvidia.com/gpu.clique: ray.io/gpu-domain}
-config: {max-in-flight: 100, kube-api-qps: 12.5, node-autoscaler: [a, b]}
+config: {max-in-flight: 100, kube-api-qps: 12.5, resource: [example.com/a=mps, example.com/b=mps]}
 extraArgs: [--max-in-flight=200]
 env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://collector:4317"}]
 envFrom: [{configMapRef: {name: more, optional: true}}]
@@ -321,7 +321,7 @@ func TestSettingsThatOtherValuesMakeAreRefused(t *testing.T) {
 	for name, text := range installs {
 		for _, arg := range deploymentOf(t, text).Spec.Template.Spec.Containers[0].Args[1:] {
 			flag, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
-			if slices.Contains([]string{"max-in-flight", "kube-api-qps", "node-autoscaler"}, flag) {
+			if slices.Contains([]string{"max-in-flight", "kube-api-qps", "resource"}, flag) {
 				continue // extra settings of the install itself
 			}
 			variable := "HELIOSTAT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))

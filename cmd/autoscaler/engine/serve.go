@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/internal/api"
@@ -80,9 +79,6 @@ func Serve() *cobra.Command {
 		"least before --reclaim takes it")
 	f.StringVar(&pools, "pools", "",
 		"a file that describes pools of nodes, such as pools that have no nodes now (docs/reference/gpus.md)")
-	f.StringArrayVar(&o.kube.NodeAutoscalers, "node-autoscaler", nil, "source of the Events of another node "+
-		"autoscaler, as kubectl describe shows it under From (repeatable; docs/running.md lists those that "+
-		"Heliostat knows)")
 	cli.Namespace(f, &o.kube.StatusNamespace, "cluster-autoscaler-namespace",
 		"namespace of the Cluster Autoscaler's ConfigMap cluster-autoscaler-status")
 	f.StringVar(&o.kube.KubernetesTokenFile, "gcs-kubernetes-token-file", "",
@@ -111,12 +107,6 @@ func checkLists(o *kube.Options) error {
 	for _, name := range o.Namespaces {
 		if !cli.IsNamespace(name) {
 			return fmt.Errorf("--namespaces %q: want a list of strings, each the name of a namespace", name)
-		}
-	}
-	for _, name := range o.NodeAutoscalers {
-		if name == "" || name == corev1.DefaultSchedulerName {
-			return fmt.Errorf("--node-autoscaler %q: want the source of a node autoscaler's Events, as kubectl "+
-				"describe shows it under From", name)
 		}
 	}
 	return nil

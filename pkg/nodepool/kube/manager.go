@@ -238,7 +238,6 @@ func (m *Manager) wire() error {
 		Dynamic:         m.dynamic,
 		Discovery:       m.discovery,
 		Namespaces:      m.options.Namespaces,
-		NodeAutoscalers: m.options.NodeAutoscalers,
 		StatusNamespace: cmp.Or(m.options.StatusNamespace, metav1.NamespaceSystem),
 		GPUs:            m.options.GPUs,
 		Pools:           m.options.Pools,

@@ -37,8 +37,6 @@ type Options struct {
 	KubernetesTokenFile string
 	// Pools configure the pools of nodes; pods can be placed on their declared shapes.
 	Pools landing.Config
-	// NodeAutoscalers are Event sources of node autoscalers in addition to the known ones.
-	NodeAutoscalers []string
 	// StatusNamespace is where the Cluster Autoscaler writes its status; empty means kube-system.
 	StatusNamespace string
 	// GPUs says how nodes are read: the meaning of additional resources, and the label that names a node's pool.

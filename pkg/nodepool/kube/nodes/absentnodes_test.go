@@ -125,7 +125,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 			quiet := slog.New(slog.DiscardHandler)
 			o := &Watch{
 				claims: claims, nodes: newNodes(&fakeNodes{}, quiet, func() {}), ceilings: newCeilingWatch(nil, nil, quiet, nil),
-				events: newAutoscalerEvents(nil, nil, nil, quiet),
+				events: newAutoscalerEvents(nil, nil, quiet),
 			}
 			o.nodes.view.Store(viewOf(nil))
 			cluster, _, err := decode.DecodeManifest(sharing.Reader{}, []byte(oneGPUGroup))

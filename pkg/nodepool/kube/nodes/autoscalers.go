@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -56,25 +55,10 @@ var nodeAutoscalers = map[string]reasons{
 	"goatscaler":                  goatScalerReasons,
 }
 
-// eventSources returns the known node autoscalers and the configured ones, which may use any known reason.
-func eventSources(configured []string) map[string]reasons {
-	all, anybodys := maps.Clone(nodeAutoscalers), reasons{}
-	for _, known := range nodeAutoscalers {
-		maps.Copy(anybodys, known)
-	}
-	for _, name := range configured {
-		if all[name] == nil {
-			all[name] = anybodys
-		}
-	}
-	return all
-}
-
 // autoscalerEvents holds the latest Events of node autoscalers about pods and NodeClaims.
 type autoscalerEvents struct {
 	client     func(namespace string) eventClient
 	namespaces []string
-	reasons    map[string]reasons // by source
 	log        *slog.Logger
 
 	mu sync.Mutex
@@ -109,16 +93,13 @@ type statement struct {
 }
 
 // newAutoscalerEvents prepares the reads of Events in these namespaces, all if there are none; Start begins them.
-// configured are Event sources of node autoscalers in addition to the known ones.
 func newAutoscalerEvents(
-	client func(namespace string) eventClient,
-	namespaces, configured []string,
-	log *slog.Logger,
+	client func(namespace string) eventClient, namespaces []string, log *slog.Logger,
 ) *autoscalerEvents {
 	if len(namespaces) == 0 {
 		namespaces = []string{corev1.NamespaceAll}
 	}
-	return &autoscalerEvents{client: client, namespaces: namespaces, reasons: eventSources(configured), log: log}
+	return &autoscalerEvents{client: client, namespaces: namespaces, log: log}
 }
 
 // Start reads Events until ctx ends.
@@ -140,7 +121,7 @@ func (p *autoscalerEvents) Start(ctx context.Context) error {
 func (p *autoscalerEvents) sources() (feeds []*feed) {
 	everywhere := slices.Contains(p.namespaces, corev1.NamespaceAll) ||
 		slices.Contains(p.namespaces, corev1.NamespaceDefault)
-	for source, words := range p.reasons {
+	for source, words := range nodeAutoscalers {
 		for _, namespace := range p.namespaces {
 			feeds = append(feeds, &feed{p: p, client: p.client(namespace), source: source, namespace: namespace})
 		}

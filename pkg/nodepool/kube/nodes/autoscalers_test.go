@@ -32,8 +32,8 @@ func said(after time.Duration, component, reason, kind, name, message string) *c
 
 // listening keeps Events without an API server.
 func listening(events ...*corev1.Event) *autoscalerEvents {
-	p := newAutoscalerEvents(nil, nil, []string{"in-house"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	for source := range p.reasons {
+	p := newAutoscalerEvents(nil, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	for source := range nodeAutoscalers {
 		f := &feed{p: p, source: source}
 		p.feeds = append(p.feeds, f)
 		list := make([]any, len(events))
@@ -80,7 +80,6 @@ func TestTheLatestWordOfANodeAutoscalerCounts(t *testing.T) {
 		"refused by EKS Auto Mode":       {[]*corev1.Event{said(0, "eks-auto-mode/compute", "FailedScheduling", "Pod", "w", incompatible)}, incompatible, false},
 		"refused in AKS":                 {[]*corev1.Event{said(0, "karpenter-events", "FailedScheduling", "Pod", "w", incompatible)}, incompatible, false},
 		"provisioned in ACK":             {[]*corev1.Event{said(0, "goatscaler", "ProvisionNode", "Pod", "w", "provision node")}, "", true},
-		"one that is configured":         {[]*corev1.Event{said(0, "in-house", "TriggeredScaleUp", "Pod", "w", "up")}, "", true},
 		"a node is on its way":           {[]*corev1.Event{triggered}, "", true},
 		"refused":                        {[]*corev1.Event{said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
 		"promised, then refused":         {[]*corev1.Event{triggered, said(9*time.Second, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", "w", backoff)}, backoff, false},
@@ -196,7 +195,7 @@ func besideEvents(t *testing.T, namespaces []string, clients map[string]*fakeEve
 			client.selectors, client.stream = make(chan string, 100), watch.NewBroadcaster(100, watch.WaitIfChannelFull)
 			defer client.stream.Shutdown()
 		}
-		p := newAutoscalerEvents(func(namespace string) eventClient { return clients[namespace] }, namespaces, nil, slog.New(slog.DiscardHandler))
+		p := newAutoscalerEvents(func(namespace string) eventClient { return clients[namespace] }, namespaces, slog.New(slog.DiscardHandler))
 		beside(t, func() { test(p) }, p.Start)
 	})
 }

@@ -78,7 +78,7 @@ const mostEvents = 50_000
 
 // keep keeps an Event with a known reason. The caller holds p.mu.
 func (f *feed) keep(event *corev1.Event) {
-	promise, known := f.p.reasons[f.source][event.Reason]
+	promise, known := nodeAutoscalers[f.source][event.Reason]
 	about, name := subjectOf(event), nameOf(event)
 	if sourceOf(event) != f.source || f.claims && about.kind != nodeClaim || !known {
 		return

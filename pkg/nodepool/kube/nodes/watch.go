@@ -35,8 +35,6 @@ type Config struct {
 	Discovery discovery.ServerResourcesInterface
 	// Namespaces are those whose RayClusters are served; empty means all.
 	Namespaces []string
-	// NodeAutoscalers are Event sources of node autoscalers in addition to the known ones.
-	NodeAutoscalers []string
 	// StatusNamespace is where the Cluster Autoscaler writes its status.
 	StatusNamespace string
 	// GPUs says how nodes are read, and Pools what is configured about their pools.
@@ -64,7 +62,7 @@ func New(c Config) *Watch {
 		w.nodes.setCeilings,
 	)
 	w.events = newAutoscalerEvents(func(namespace string) eventClient { return c.Core.Events(namespace) },
-		c.Namespaces, c.NodeAutoscalers, c.Logger)
+		c.Namespaces, c.Logger)
 	w.claims = newClaimWatch(
 		c.Dynamic.Resource(decode.NodeClaimResource),
 		reflector.Serves(
