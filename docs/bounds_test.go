@@ -36,10 +36,8 @@ var boundSources = map[string][]source{
 	"pods that do not exist yet, in a snapshot": {{"4,096", "internal/controller/observe/snapshot.go", "maxExpected = 4096"}},
 	"drains":                       {{"16", "internal/controller/drain.go", "maxDrains = 16"}},
 	"names of nodes that are gone": {{"10,000", "pkg/nodepool/kube/nodes/absentnodes.go", "maxAbsent = 10_000"}},
-	"lists that are gathered from shards": {
-		{"4 at once", "internal/api/gather.go", "maxGathered = 4"}, {"64 MiB", "internal/api/gather.go", "maxList = 64 << 20"},
-	},
-	"Events of node autoscalers": {{"50,000", "pkg/nodepool/kube/nodes/eventfeed.go", "mostEvents = 50_000"}},
+	"the list of another shard":    {{"64 MiB", "internal/api/division.go", "maxGathered = 64 << 20"}},
+	"Events of node autoscalers":   {{"50,000", "pkg/nodepool/kube/nodes/eventfeed.go", "mostEvents = 50_000"}},
 	"the history": {
 		{"64 MiB", "cmd/autoscaler/engine/history.go", "defaultHistoryBytes = 64 << 20"},
 		{"200 decisions", "cmd/autoscaler/engine/history.go", "defaultHistoryEntries = 200"},
@@ -47,7 +45,6 @@ var boundSources = map[string][]source{
 	"costs": {
 		{"64 accounts", "internal/ledger/ledger.go", "limits.Accounts, 64"}, {"2,000 that ended", "internal/ledger/ledger.go", "limits.Ended, 2000"},
 	},
-	"event streams": {{"2,000", "internal/api/hub.go", "maxSubscribers = 2000"}},
 	"REST callers": {
 		{"10,000", "internal/api/limits.go", "maxCallers = 10_000"}, {"200 calls", "internal/api/limits.go", "maxCalls = 200"},
 		{"2,000 connections", "cmd/autoscaler/engine/servers.go", "maxConnections = 2000"},

@@ -34,7 +34,6 @@ var llmKey = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 // remote is a Heliostat server of one cluster, ml/llm, for commands to call.
 type remote struct {
 	address string
-	hub     *api.Hub
 
 	mu    sync.Mutex // guards the fields below
 	view  api.View
@@ -54,7 +53,7 @@ func newRemote(t *testing.T) *remote {
 	must(t, err)
 	s.Name, s.TakenAt = "ml/llm", time.Now()
 	one := raydemand.One
-	r := &remote{hub: api.NewHub(), owned: map[string]nodepool.OwnedRequest{}, view: api.View{
+	r := &remote{owned: map[string]nodepool.OwnedRequest{}, view: api.View{
 		Decision: &addon.Decision{
 			Cluster:  llmKey,
 			Mode:     nodepool.Managed,
@@ -70,7 +69,7 @@ func newRemote(t *testing.T) *remote {
 			NumGPUs: map[string]addon.GroupNumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Derived: &one, Reported: &one}}},
 		},
 	}}
-	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Clusters: r, GiveBacks: r, Hub: r.hub, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
+	handler, err := api.NewHandler(api.Config{Fleet: r, Requests: r, Clusters: r, GiveBacks: r, Nodepools: r, Owned: owners{r}, Costs: costly(), Currency: "USD"})
 	must(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		r.mu.Lock()
@@ -79,7 +78,6 @@ func newRemote(t *testing.T) *remote {
 		handler.ServeHTTP(w, request)
 	}))
 	t.Cleanup(server.Close)
-	t.Cleanup(r.hub.Close)
 	r.address = server.URL
 	t.Setenv(cli.ServerVariable, r.address)
 	t.Setenv(cli.TokenFileVariable, "")

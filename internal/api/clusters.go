@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,19 +31,32 @@ func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
 		s.answers.Fail(c, err)
 		return
 	}
-	views := slices.SortedFunc(slices.Values(s.Fleet.Views()), byKey)
-	views, err := visible(s, c, views, func(v View) string { return v.Cluster.Namespace })
+	views, err := visible(s, c, s.Fleet.Views(), func(v View) string { return v.Cluster.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
 	}
-	list, now := apiv1.ClusterList{Items: []apiv1.ClusterSummary{}}, s.Now()
+	others, err := gathered[apiv1.ClusterList](s, c)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	items, now := []apiv1.ClusterSummary{}, s.Now()
 	for _, view := range views {
 		if wanted(view) {
-			list.Items = append(list.Items, view.Summary(now))
+			items = append(items, view.Summary(now))
 		}
 	}
-	s.answers.JSON(c, http.StatusOK, list)
+	for _, other := range others {
+		items = append(items, other.Items...)
+	}
+	compare := func(a, b apiv1.ClusterSummary) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}
+	slices.SortFunc(items, compare)
+	// One that moves meanwhile may be in two lists.
+	items = slices.CompactFunc(items, func(a, b apiv1.ClusterSummary) bool { return compare(a, b) == 0 })
+	s.answers.JSON(c, http.StatusOK, apiv1.ClusterList{Items: items})
 }
 
 // GetCluster serves GET …/rayclusters/{name}.

@@ -55,8 +55,6 @@ type Config struct {
 	Currency string
 	// Nodepools reads nodes; without it, calls for them fail as unavailable.
 	Nodepools NodepoolReader
-	// Hub sends events; without it, streams fail as unavailable. The server sets its fleet and closes it at shutdown.
-	Hub *Hub
 
 	// Metrics and Page serve /metrics and /; nil means 404.
 	Metrics, Page http.Handler

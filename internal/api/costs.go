@@ -33,17 +33,34 @@ func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
 		s.answers.Fail(c, err)
 		return
 	}
+	others, err := gathered[apiv1.Costs](s, c)
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
 	by := cmp.Or(params.By, apiv1.CostsByCluster)
-	s.answers.JSON(c, http.StatusOK, apiv1.Costs{
+	sum := apiv1.Costs{
 		Since: s.Costs.Since(now).UTC(), Until: now.UTC(), By: by, Currency: s.Currency,
 		Idle: s.idleParts(rows, now), Items: costItems(rows, by),
+	}
+	for _, more := range others {
+		if more.Since.After(sum.Since) { // all count since the latest of their times
+			sum.Since = more.Since
+		}
+		sum.Items, sum.Idle = append(sum.Items, more.Items...), append(sum.Idle, more.Idle...)
+	}
+	sum.Items = summedCosts(sum.Items)
+	slices.SortStableFunc(sum.Idle, func(a, b apiv1.CostIdle) int {
+		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Cluster, b.Cluster))
 	})
+	s.answers.JSON(c, http.StatusOK, sum)
 }
 
-// costItems adds up rows by what is asked, and by cause.
+// costItems returns what each row is about, as asked.
 func costItems(rows []ledger.Row, by apiv1.CostsBy) []apiv1.CostItem {
-	sums := make([]ledger.Row, len(rows))
-	for i, r := range rows {
+	var items []apiv1.CostItem
+	for _, r := range rows {
 		switch by {
 		case apiv1.CostsByCluster:
 			r.Group, r.Owner = "", ""
@@ -54,10 +71,6 @@ func costItems(rows []ledger.Row, by apiv1.CostsBy) []apiv1.CostItem {
 		default:
 			r.Cluster, r.Group, r.Owner = nodepool.ClusterKey{}, "", ""
 		}
-		sums[i] = r
-	}
-	items := []apiv1.CostItem{}
-	for _, r := range ledger.Joined(sums) {
 		items = append(items, apiv1.CostItem{
 			Namespace: r.Cluster.Namespace, Cluster: r.Cluster.Name, Group: r.Group, Owner: r.Owner,
 			Cause: string(r.Cause), Why: r.Why, PodSeconds: r.PodSeconds, GpuSeconds: r.GPUSeconds,
@@ -67,7 +80,30 @@ func costItems(rows []ledger.Row, by apiv1.CostsBy) []apiv1.CostItem {
 	return items
 }
 
-// idleParts returns the RayClusters of the rows in which something is idle now, the most expensive first.
+// summedCosts sorts items, and adds up those of the same. An owner can have RayClusters in several shards.
+func summedCosts(items []apiv1.CostItem) []apiv1.CostItem {
+	compare := func(a, b apiv1.CostItem) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Cluster, b.Cluster),
+			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner),
+			cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Why, b.Why))
+	}
+	slices.SortStableFunc(items, compare)
+	sums := []apiv1.CostItem{}
+	for _, item := range items {
+		if n := len(sums); n > 0 && compare(sums[n-1], item) == 0 {
+			last := &sums[n-1]
+			last.PodSeconds += item.PodSeconds
+			last.GpuSeconds += item.GpuSeconds
+			last.Cost += item.Cost
+			last.UnpricedPodSeconds += item.UnpricedPodSeconds
+			continue
+		}
+		sums = append(sums, item)
+	}
+	return sums
+}
+
+// idleParts returns the RayClusters of the rows in which something is idle now.
 func (s *server) idleParts(rows []ledger.Row, now time.Time) []apiv1.CostIdle {
 	parts := []apiv1.CostIdle{}
 	for i, r := range rows { // sorted by RayCluster
@@ -86,7 +122,6 @@ func (s *server) idleParts(rows []ledger.Row, now time.Time) []apiv1.CostIdle {
 			Command: fmt.Sprintf("autoscaler explain %s --group %s", r.Cluster, streak.Group),
 		})
 	}
-	slices.SortStableFunc(parts, func(a, b apiv1.CostIdle) int { return cmp.Compare(b.Cost, a.Cost) })
 	return parts
 }
 

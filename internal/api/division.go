@@ -1,10 +1,17 @@
 package api
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/errgroup"
 
+	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -18,52 +25,79 @@ type Division interface {
 	Addresses() (addresses []string, complete bool)
 }
 
-// divide answers a call through the owner of its RayCluster, or through all replicas if it is about all RayClusters.
-// What every replica knows, such as requests and nodes, it answers itself.
+// divide passes a call about one RayCluster on, unless this replica decides about it. What every replica knows, such as
+// nodes, it answers itself, and handlers of calls about all RayClusters gather the answers of all replicas.
 func (r *relay) divide(c *gin.Context) {
-	path := c.FullPath()
-	switch name := c.Param("name"); {
-	case !strings.HasPrefix(path, "/v1/"):
-	case name != "":
-		r.toOwner(c, nodepool.ClusterKey{Namespace: c.Param("namespace"), Name: name})
-	case c.GetHeader(passedHeader) != "": // another replica gathers the answers
-		if _, complete := r.Division.Addresses(); !complete {
-			r.unavailable(c, movesNow)
-		}
-	case strings.HasSuffix(path, "/rayclusters"):
-		r.gatherLists(c)
-	case path == "/v1/costs":
-		r.gatherCosts(c)
-	}
-}
-
-const movesNow = "RayClusters move between shards now, so a list could lack some; try again"
-
-// toOwner passes a call about one RayCluster on, unless this replica decides about it.
-func (r *relay) toOwner(c *gin.Context, key nodepool.ClusterKey) {
-	if _, mine, _ := r.Division.Route(key); mine {
+	key := nodepool.ClusterKey{Namespace: c.Param("namespace"), Name: c.Param("name")}
+	if !strings.HasPrefix(c.FullPath(), "/v1/") || key.Name == "" {
 		return
 	}
-	where := func() (address string, known bool) {
-		address, _, known = r.Division.Route(key)
-		return address, known
+	if address, mine, known := r.Division.Route(key); !mine {
+		r.passTo(c, address, known, "no shard decides about this RayCluster now; one takes over within seconds")
 	}
-	r.passTo(c, where, "no shard decides about this RayCluster now; one takes over within seconds")
 }
 
-// others returns the addresses of all other shards, for a call about all RayClusters. It answers the call itself if
-// they cannot all be asked now.
-func (r *relay) others(c *gin.Context) (addresses []string, ok bool) {
-	addresses, complete := r.Division.Addresses()
-	if !complete {
-		r.unavailable(c, movesNow)
-		return nil, false
+// maxGathered bounds the answer of one shard in bytes.
+const maxGathered = 64 << 20
+
+// gathered returns the answers of all other shards to a call about all RayClusters; none without shards, and for a call
+// of a shard that gathers the answers itself. It returns an error rather than a part.
+func gathered[T any](s *server, c *gin.Context) ([]T, error) {
+	if s.Division == nil {
+		return nil, nil
 	}
-	for _, address := range addresses {
-		if err := r.mayPass(c, address); err != nil {
-			r.answers.Fail(c, err)
-			return nil, false
+	addresses, complete := s.Division.Addresses()
+	switch {
+	case !complete:
+		return nil, &problem{Kind: kindUnavailable,
+			Detail: "RayClusters move between shards now, so a list could lack some; try again"}
+	case c.GetHeader(passedHeader) != "":
+		return nil, nil
+	}
+	answers := make([]T, len(addresses))
+	calls, ctx := errgroup.WithContext(c.Request.Context())
+	for i, address := range addresses {
+		if err := s.relay.mayPass(c, address); err != nil {
+			return nil, err
+		}
+		calls.Go(func() error { return s.relay.ask(ctx, c.Request, address, &answers[i]) })
+	}
+	if err := calls.Wait(); err != nil {
+		s.Log.Warn("a shard did not answer a list", "error", err)
+		return nil, &problem{Kind: kindUnavailable,
+			Detail: "a shard does not answer now, so the list would lack its RayClusters; try again"}
+	}
+	return answers, nil
+}
+
+// ask sends a call to another shard, in the name of the same caller, and decodes its answer.
+func (r *relay) ask(ctx context.Context, call *http.Request, address string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	out := call.Clone(ctx)
+	out.URL.Scheme, out.URL.Host, out.Body = r.scheme, address, nil
+	out.Header = http.Header{passedHeader: {"1"}}
+	for _, name := range []string{"Authorization", access.ForwardedHeader, "Origin"} {
+		if values := call.Header.Values(name); len(values) > 0 {
+			out.Header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
-	return addresses, true
+	response, err := r.transport.RoundTrip(out)
+	if err != nil {
+		return fmt.Errorf("calling shard %s: %w", address, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxGathered+1))
+	switch {
+	case err == nil && len(text) > maxGathered:
+		err = fmt.Errorf("it has more than %d bytes", maxGathered)
+	case err == nil && response.StatusCode != http.StatusOK:
+		err = fmt.Errorf("%s: %.200s", response.Status, text)
+	case err == nil:
+		err = json.Unmarshal(text, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("the answer of shard %s: %w", address, err)
+	}
+	return nil
 }

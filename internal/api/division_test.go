@@ -44,7 +44,6 @@ func (f *fakeDivision) change(do func()) {
 type divided struct {
 	servers   [2]*httptest.Server
 	divisions [2]*fakeDivision
-	hubs      [2]*Hub
 	fixtures  [2]*fixture
 }
 
@@ -59,12 +58,11 @@ func newDividedWith(t *testing.T, change func(i int, c *Config)) *divided {
 	names := [2]string{"zeta", "alpha"}
 	for i, name := range names {
 		d.divisions[i] = &fakeDivision{own: map[string]bool{name: true}, owners: map[string]string{}}
-		d.hubs[i] = NewHub()
 		view := busy()
 		view.Cluster.Name, view.Shard = name, "heliostat-"+name
 		d.servers[i] = serving(t, func(c *Config) {
 			d.fixtures[i] = newFixture(t)
-			c.Fleet, c.Hub, c.Division = fakeFleet{view.Cluster: view}, d.hubs[i], d.divisions[i]
+			c.Fleet, c.Division = fakeFleet{view.Cluster: view}, d.divisions[i]
 			c.Requests = d.fixtures[i].requests
 			c.Leadership = &fakeLeadership{leads: true}
 			change(i, c)
@@ -115,7 +113,7 @@ func TestAShardNeverAnswersWithAPartOfTheList(t *testing.T) {
 		f := &fakeDivision{own: map[string]bool{}, others: d.divisions[0].others}
 		test.change(f)
 		server := serving(t, func(c *Config) {
-			c.Division, c.Hub, c.Leadership = f, NewHub(), &fakeLeadership{leads: true}
+			c.Division, c.Leadership = f, &fakeLeadership{leads: true}
 		})
 		for _, path := range []string{"/v1/rayclusters"} {
 			response, text := ask(t, server, http.MethodGet, path, "")
@@ -129,7 +127,7 @@ func TestAListLacksNothingThatAnotherShardIsAboutToTake(t *testing.T) {
 	d.divisions[1].change(func() { d.divisions[1].moving = true })
 	for _, path := range []string{"/v1/rayclusters"} {
 		response, text := ask(t, d.servers[0], http.MethodGet, path, "")
-		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "move between shards") {
+		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "would lack its RayClusters") {
 			t.Errorf("%s: %s, %s", path, response.Status, text)
 		}
 	}
@@ -143,44 +141,6 @@ func TestACallAboutARayClusterThatMovesIsNotPassedOnTwice(t *testing.T) {
 	d.divisions[1].change(func() { d.divisions[1].owners["alpha"] = hostOf(d.servers[0]) })
 	response, text = ask(t, d.servers[0], http.MethodGet, "/v1/namespaces/ml/rayclusters/alpha", "")
 	wantUnavailable(t, "each thinks it is the other's", response, text, "another replica passed this call on")
-}
-
-// TestFewListsAreGatheredAtOnce because each takes the memory of all shards' answers. Further calls wait for their turn.
-func TestFewListsAreGatheredAtOnce(t *testing.T) {
-	const most, calls = 4, 12
-	asked, answer := make(chan struct{}, calls), make(chan struct{})
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked <- struct{}{}
-		<-answer
-		_, _ = w.Write([]byte(`{"items": [{"namespace": "ml", "name": "other"}]}`))
-	}))
-	t.Cleanup(other.Close)
-	server := serving(t, func(c *Config) {
-		c.Division = &fakeDivision{own: map[string]bool{}, others: []string{hostOf(other)}}
-		c.Hub, c.Leadership = NewHub(), &fakeLeadership{leads: true}
-	})
-	var running sync.WaitGroup
-	for range calls {
-		running.Go(func() {
-			if response, text := ask(t, server, http.MethodGet, "/v1/rayclusters", ""); response.StatusCode != http.StatusOK ||
-				!strings.Contains(text, "other") {
-				t.Errorf("%s: %s", response.Status, text)
-			}
-		})
-	}
-	for range most {
-		<-asked
-	}
-	for done := range calls { // one answer lets one more call ask
-		if waiting := len(asked); waiting > 0 {
-			t.Errorf("after %d answers, %d lists are gathered at once, want %d", done, most+waiting, most)
-		}
-		answer <- struct{}{}
-		if done < calls-most {
-			<-asked
-		}
-	}
-	running.Wait()
 }
 
 // The page shows "no shard" beside a RayCluster that is refused with these words.

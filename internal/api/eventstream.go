@@ -10,62 +10,72 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// FollowCluster sends an event with each decision about one cluster until the caller leaves, recheck fails, or the
-// stream is too old. An error means that the stream did not begin.
-func (h *Hub) FollowCluster(
-	w http.ResponseWriter, r *http.Request, key nodepool.ClusterKey, recheck func() error,
-) error {
-	s, err := h.add(key)
-	if err != nil {
-		return err
+const (
+	// streamPause is the interval in which a stream looks for a new decision.
+	streamPause = time.Second
+	// streamBeat is how often a stream checks its caller's rights again and sends a comment.
+	streamBeat = 15 * time.Second
+	// streamAge is how long a stream lasts.
+	streamAge = 30 * time.Minute
+)
+
+// FollowCluster serves GET …/rayclusters/{name}/events: an event with each decision about one RayCluster, until the
+// caller leaves, reads too slowly or loses its right, or the stream is too old. A stream reads the last decision when
+// its reader is ready, so nothing piles up.
+func (s *server) FollowCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
+	if _, err := s.view(namespace, name); err != nil {
+		s.answers.Fail(c, err)
+		return
 	}
-	defer h.remove(key, s)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // proxies must not buffer events
-	w.WriteHeader(http.StatusOK)
-	out := newAnswerStream(w, streamTimeout)
-	heartbeat, age := time.NewTicker(h.heartbeat), time.NewTimer(h.maxAge)
-	defer heartbeat.Stop()
-	defer age.Stop()
-	for ended := ""; ended == ""; {
-		text := ": keep-alive\n\n"
-		select {
-		case <-r.Context().Done():
-			return nil
-		case <-age.C:
-			ended = fmt.Sprintf("a stream lasts %v; open a new one", h.maxAge)
-		case <-heartbeat.C:
-			if err := recheck(); err != nil {
+	c.Header("Content-Type", "text/event-stream")
+	c.Header("X-Accel-Buffering", "no") // proxies must not buffer events
+	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
+	var shown *addon.Decision
+	began := time.Now()
+	for checked := began; ; {
+		text, ended := "", ""
+		view, exists := s.Fleet.View(key)
+		switch {
+		case time.Since(began) >= streamAge:
+			ended = fmt.Sprintf("a stream lasts %v; open a new one", streamAge)
+		case !s.owns(key):
+			ended = "RayCluster " + key.String() + " has moved to another replica; open a new stream"
+		case time.Since(checked) >= streamBeat:
+			text, checked = ": keep-alive\n\n", time.Now()
+			if err := s.guard.Recheck(c); err != nil {
 				ended = problemOf(err).Detail
 			}
-		case <-s.wake:
-			text, ended = h.state(key), h.end(s)
+		case !exists && shown != nil:
+			text, shown = eventOf("gone", map[string]string{"namespace": namespace, "name": name}), nil
+		case exists && view.Decision != shown:
+			text, shown = eventOf("status", view.Summary(s.Now())), view.Decision
 		}
 		if ended != "" {
 			text = eventOf("end", map[string]string{"reason": ended})
 		}
-		if out.Send(text) != nil {
-			return nil // the caller has left, or reads too slowly
+		if text != "" && sendEvent(c.Writer, text) != nil || ended != "" {
+			return
 		}
 		select {
-		case <-r.Context().Done():
-		case <-time.After(h.pause):
+		case <-c.Request.Context().Done():
+			return
+		case <-time.After(streamPause):
 		}
 	}
-	return nil
 }
 
-// state returns the event about a RayCluster: its line of the list, or that it is gone.
-func (h *Hub) state(key nodepool.ClusterKey) string {
-	view, exists := h.fleet.View(key)
-	if !exists {
-		return eventOf("gone", map[string]string{"namespace": key.Namespace, "name": key.Name})
+// owns reports whether this replica decides about a RayCluster.
+func (s *server) owns(key nodepool.ClusterKey) bool {
+	if s.Division == nil {
+		return true
 	}
-	return eventOf("status", view.Summary(time.Now()))
+	_, mine, _ := s.Division.Route(key)
+	return mine
 }
 
 func eventOf(kind string, data any) string {
@@ -73,59 +83,24 @@ func eventOf(kind string, data any) string {
 	return fmt.Sprintf("event: %s\ndata: %s\n\n", kind, text)
 }
 
-// FollowCluster serves GET …/rayclusters/{name}/events.
-func (s *server) FollowCluster(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {
-	view, err := s.view(namespace, name)
-	if err == nil && s.Hub == nil {
-		err = &problem{Kind: kindUnavailable, Detail: "this process does not send events"}
+// sendEvent writes and flushes a text, which the reader must take within streamTimeout. There is no deadline between
+// events: over HTTP/2, one that passes would end the stream.
+func sendEvent(w http.ResponseWriter, text string) error {
+	control := http.NewResponseController(w)
+	err := setDeadline(control, time.Now().Add(streamTimeout))
+	if err == nil {
+		_, err = io.WriteString(w, text)
 	}
 	if err == nil {
-		err = s.Hub.FollowCluster(c.Writer, c.Request, view.Cluster, func() error { return s.guard.Recheck(c) })
+		err = control.Flush()
 	}
-	if err != nil {
-		s.answers.Fail(c, err)
-	}
+	return errors.Join(err, setDeadline(control, time.Time{}))
 }
 
-// answerStream writes an answer of unlimited length. An ordinary answer has one deadline for all of it. A stream has
-// one for each write, and none between writes: over HTTP/2, a deadline that passes between writes would end the stream
-// too.
-type answerStream struct {
-	writer  http.ResponseWriter
-	control *http.ResponseController
-	timeout time.Duration
-}
-
-// newAnswerStream returns a stream to a reader that must take each write within timeout.
-func newAnswerStream(w http.ResponseWriter, timeout time.Duration) *answerStream {
-	return &answerStream{writer: w, control: http.NewResponseController(w), timeout: timeout}
-}
-
-// Send writes a text and flushes it.
-func (s *answerStream) Send(text string) error {
-	err := s.Begin()
-	if err == nil {
-		_, err = io.WriteString(s.writer, text)
-	}
-	if err == nil {
-		err = s.control.Flush()
-	}
-	return errors.Join(err, s.End())
-}
-
-// Begin sets the deadline of one write.
-func (s *answerStream) Begin() error { return s.SetDeadline(time.Now().Add(s.timeout)) }
-
-// End removes the deadline.
-func (s *answerStream) End() error { return s.SetDeadline(time.Time{}) }
-
-// Flush sends what was written.
-func (s *answerStream) Flush() error { return s.control.Flush() }
-
-// SetDeadline sets the time by which all writes must be complete; zero means no limit. Writers without deadlines ignore
+// setDeadline sets the time by which all writes must be complete; zero means no limit. Writers without deadlines ignore
 // it.
-func (s *answerStream) SetDeadline(until time.Time) error {
-	if err := s.control.SetWriteDeadline(until); err != nil && !errors.Is(err, http.ErrNotSupported) {
+func setDeadline(control *http.ResponseController, until time.Time) error {
+	if err := control.SetWriteDeadline(until); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	return nil

@@ -12,8 +12,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -38,15 +36,10 @@ const (
 	handshakeTimeout = 3 * time.Second
 	// pingInterval is how soon an idle HTTP/2 connection is tested, and how long the answer may take.
 	pingInterval = 5 * time.Second
-	// checkInterval is how often a running call checks whether its replica still leads.
-	checkInterval = 500 * time.Millisecond
 )
 
-// The causes of calls that are canceled.
-var (
-	errLeaderGone = errors.New("the replica that received the call does not lead any more")
-	errLeaderSlow = errors.New("the leader does not answer")
-)
+// errLeaderSlow is the cause of a call that is canceled.
+var errLeaderSlow = errors.New("the leader does not answer")
 
 // relay passes calls on to the leader.
 type relay struct {
@@ -54,20 +47,10 @@ type relay struct {
 	answers   *answers
 	scheme    string
 	transport http.RoundTripper
-	// gathering has a token for each list that is gathered from shards.
-	gathering chan struct{}
-
-	// closed is closed by Close, which ends streams.
-	closed chan struct{}
-	close  func()
 }
 
 func newRelay(config Config, answers *answers) *relay {
-	closed := make(chan struct{})
-	r := &relay{
-		Config: config, answers: answers, scheme: "http", gathering: make(chan struct{}, maxGathered), closed: closed,
-		close: sync.OnceFunc(func() { close(closed) }),
-	}
+	r := &relay{Config: config, answers: answers, scheme: "http"}
 	transport := &http.Transport{
 		DialContext:         config.dialLeader,
 		TLSHandshakeTimeout: handshakeTimeout, IdleConnTimeout: idleTimeout / 2,
@@ -85,9 +68,6 @@ func newRelay(config Config, answers *answers) *relay {
 	return r
 }
 
-// Close ends all streams from the leader.
-func (r *relay) Close() { r.close() }
-
 // PassOn answers calls of /v1 through the leader, unless this replica leads. Every replica answers probes, metrics, the
 // contract and the page itself. PassOn runs after the guard: this replica refuses callers at its own address, and the
 // leader checks them again.
@@ -99,15 +79,14 @@ func (r *relay) PassOn(c *gin.Context) {
 	if r.Leadership == nil || r.Leadership.Leads() || !strings.HasPrefix(c.FullPath(), "/v1/") {
 		return
 	}
-	r.passTo(c, r.Leadership.Leader, "no replica leads now; one takes over within seconds")
+	address, known := r.Leadership.Leader()
+	r.passTo(c, address, known, "no replica leads now; one takes over within seconds")
 }
 
-// passTo answers a call through the replica that decides about it. where returns its address, "" if that is unknown;
-// none is the reason if there is no such replica.
-func (r *relay) passTo(c *gin.Context, where func() (address string, known bool), none string) {
-	address, known := where()
+// passTo answers a call through the replica that decides about it; none is the reason if there is no such replica.
+func (r *relay) passTo(c *gin.Context, address string, known bool, none string) {
 	if !known {
-		r.unavailable(c, none)
+		r.answers.Fail(c, &problem{Kind: kindUnavailable, Detail: none})
 		return
 	}
 	if err := r.mayPass(c, address); err != nil {
@@ -119,10 +98,7 @@ func (r *relay) passTo(c *gin.Context, where func() (address string, known bool)
 		r.answers.Fail(c, err)
 		return
 	}
-	r.call(c, address, text, func() bool {
-		now, known := where()
-		return known && now == address
-	})
+	r.call(c, address, text)
 	c.Abort()
 }
 
@@ -139,19 +115,14 @@ func (r *relay) mayPass(c *gin.Context, address string) error {
 	return nil
 }
 
-func (r *relay) unavailable(c *gin.Context, why string) {
-	r.answers.Fail(c, &problem{Kind: kindUnavailable, Detail: why})
-}
-
-// call sends the call to address and writes the answer. right reports whether that is still the replica to call.
-func (r *relay) call(c *gin.Context, address string, text []byte, right func() bool) {
+// call sends the call to address and writes the answer. A leader that loses its lease ends, and so does its answer.
+func (r *relay) call(c *gin.Context, address string, text []byte) {
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
 	timer := time.AfterFunc(writeTimeout, func() { cancel(errLeaderSlow) })
 	defer timer.Stop()
-	out := &relayed{ResponseWriter: c.Writer, stream: newAnswerStream(c.Writer, streamTimeout)}
-	go r.watchLeader(ctx, right, &out.streams, cancel)
-	if err := out.stream.SetDeadline(time.Now().Add(writeTimeout + writeTimeout/3)); err != nil {
+	control := http.NewResponseController(c.Writer)
+	if err := setDeadline(control, time.Now().Add(writeTimeout+writeTimeout/3)); err != nil {
 		r.answers.Fail(c, fmt.Errorf("passing a call on: %w", err))
 		return
 	}
@@ -161,15 +132,15 @@ func (r *relay) call(c *gin.Context, address string, text []byte, right func() b
 			p.Out.Host = p.In.Host // the leader compares it with a browser's Origin
 			p.Out.Header.Set(passedHeader, "1")
 		},
-		Transport: r.transport, FlushInterval: -1,
-		ErrorLog: slog.NewLogLogger(r.Log.Handler(), slog.LevelDebug),
+		Transport: r.transport,
+		ErrorLog:  slog.NewLogLogger(r.Log.Handler(), slog.LevelDebug),
 		ModifyResponse: func(response *http.Response) error {
 			for name := range response.Header {
 				c.Writer.Header().Del(name) // the leader has set it too
 			}
 			if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind == "text/event-stream" {
 				timer.Stop()
-				out.streams.Store(true)
+				return setDeadline(control, time.Now().Add(streamAge+writeTimeout)) // the leader ends it before
 			}
 			return nil
 		},
@@ -178,79 +149,23 @@ func (r *relay) call(c *gin.Context, address string, text []byte, right func() b
 	request := c.Request.WithContext(ctx)
 	request.Body = io.NopCloser(bytes.NewReader(text))
 	request.ContentLength, request.TransferEncoding = int64(len(text)), nil
-	proxy.ServeHTTP(out, request)
-}
-
-// watchLeader cancels a call when its replica no longer leads: a replica that hangs would never answer. Close ends
-// streams, because the shutdown of the server would wait for them.
-func (r *relay) watchLeader(
-	ctx context.Context, right func() bool, streams *atomic.Bool, cancel context.CancelCauseFunc,
-) {
-	tick := time.NewTicker(checkInterval)
-	defer tick.Stop()
-	closed := r.closed
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-closed:
-			if streams.Load() {
-				cancel(http.ErrServerClosed)
-				return
-			}
-			closed = nil // other answers end by themselves
-		case <-tick.C:
-			if !right() {
-				cancel(errLeaderGone)
-				return
-			}
-		}
-	}
+	proxy.ServeHTTP(c.Writer, request)
 }
 
 // fail answers with the reason why the leader did not.
 func (r *relay) fail(c *gin.Context, ctx context.Context, address string, err error) {
 	const uncertain = "; the call may still have taken effect"
-	cause := context.Cause(ctx)
 	switch {
 	case shuttingDown(c.Request.Context()):
 		r.answers.Fail(c, errShutdown)
 	case c.Request.Context().Err() != nil:
 		c.Abort() // the caller is gone
-	case errors.Is(cause, errLeaderSlow):
-		r.answers.Fail(c, &problem{Kind: kindTimedOut, Detail: cause.Error() + uncertain})
-	case errors.Is(cause, errLeaderGone):
-		r.answers.Fail(c, &problem{Kind: kindUnavailable, Detail: cause.Error() + uncertain})
+	case errors.Is(context.Cause(ctx), errLeaderSlow):
+		r.answers.Fail(c, &problem{Kind: kindTimedOut, Detail: errLeaderSlow.Error() + uncertain})
 	default:
 		r.Log.Warn(
 			"passing a REST call on to the leader failed", "leader", address, "path", c.Request.URL.Path, "error", err,
 		)
 		r.answers.Fail(c, &problem{Kind: kindUnavailable, Detail: "cannot reach the leader now" + uncertain})
 	}
-}
-
-// relayed writes an answer of the leader. A stream of the leader is a stream here: it has a deadline for each write,
-// and none between writes.
-type relayed struct {
-	http.ResponseWriter
-	stream  *answerStream
-	streams atomic.Bool
-}
-
-func (r *relayed) Write(text []byte) (int, error) {
-	if r.streams.Load() {
-		if err := r.stream.Begin(); err != nil {
-			return 0, err
-		}
-	}
-	return r.ResponseWriter.Write(text)
-}
-
-// FlushError runs after each write, and once before the first.
-func (r *relayed) FlushError() error {
-	err := r.stream.Flush()
-	if r.streams.Load() {
-		err = errors.Join(err, r.stream.End())
-	}
-	return err
 }

@@ -101,18 +101,6 @@ func TestACallIsPassedOnOnce(t *testing.T) {
 	}
 }
 
-func TestRelayedStreamsEndAtShutdown(t *testing.T) {
-	hub := NewHub()
-	leader := serving(t, func(c *Config) {
-		c.Fleet, c.Hub, c.Leadership = newFixture(t).fleet, hub, &fakeLeadership{leads: true}
-	})
-	follower, _ := behind(t, hostOf(leader))
-	openStream(t, follower)
-	if err := follower.Config.Shutdown(t.Context()); err != nil {
-		t.Errorf("the server does not end: %v", err)
-	}
-}
-
 func TestATooLargeBodyDoesNotReachTheLeader(t *testing.T) {
 	var got atomic.Int64
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,8 +138,8 @@ func TestForbiddenCallsAreNotPassedOn(t *testing.T) {
 }
 
 func TestANewLeaderIsUnavailableUntilItKnowsAllClusters(t *testing.T) {
-	hub, leadership := NewHub(), &fakeLeadership{leads: true, unsettled: true}
-	leader := serving(t, func(c *Config) { c.Fleet, c.Hub, c.Leadership = newFixture(t).fleet, hub, leadership })
+	leadership := &fakeLeadership{leads: true, unsettled: true}
+	leader := serving(t, func(c *Config) { c.Fleet, c.Leadership = newFixture(t).fleet, leadership })
 	for _, path := range []string{"/v1/rayclusters", "/v1/namespaces/ml/rayclusters", "/v1/namespaces/ml/rayclusters/later"} {
 		response, body := ask(t, leader, http.MethodGet, path, "")
 		wantUnavailable(t, path, response, body, "has not looked at every RayCluster yet")
@@ -161,11 +149,8 @@ func TestANewLeaderIsUnavailableUntilItKnowsAllClusters(t *testing.T) {
 	}
 }
 
-// oldLeader and newLeader are addresses of replicas. On a network in memory, all addresses lead to one server.
-const (
-	oldLeader = "10.0.0.1:8090"
-	newLeader = "10.0.0.2:8090"
-)
+// oldLeader is the address of a replica. On a network in memory, all addresses lead to one server.
+const oldLeader = "10.0.0.1:8090"
 
 // wiredBehind starts a follower on one network, with its leader on another.
 func wiredBehind(t *testing.T, leader *memNetwork, change ...func(*Config)) (*memNetwork, *fakeLeadership) {
@@ -199,25 +184,6 @@ func TestALeaderThatIsGoneIsUnavailable(t *testing.T) {
 	})
 }
 
-func TestACallEndsWhenTheLeaderLosesTheLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		arrived := make(chan struct{})
-		follower, leadership := wiredBehind(t, servingInMemory(t, func(_ http.ResponseWriter, r *http.Request) {
-			close(arrived)
-			<-r.Context().Done()
-		}))
-		go func() {
-			<-arrived
-			leadership.becomes("", false) // the lease expires
-		}()
-		begun := time.Now()
-		refused(t, "it hangs", follower, http.StatusServiceUnavailable, "does not lead any more; the call may still have taken effect")
-		if took := time.Since(begun); took > 500*time.Millisecond {
-			t.Errorf("the answer came after %v, want within %v", took, 500*time.Millisecond)
-		}
-	})
-}
-
 func TestACallToASlowLeaderTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, _ := wiredBehind(t, servingInMemory(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -229,32 +195,20 @@ func TestACallToASlowLeaderTimesOut(t *testing.T) {
 	})
 }
 
-func TestRelayedStreamsEndWithTheLeader(t *testing.T) {
+func TestARelayedStreamLastsLongerThanAnAnswer(t *testing.T) {
 	bothWays(t, func(t *testing.T, url string, ours, theirs *tls.Config) {
-		hub := NewHub()
-		t.Cleanup(hub.Close)
 		leader := wiredServer(t, func(c *Config) {
-			c.Fleet, c.Hub, c.Leadership = fakeFleet{llm: busy()}, hub, &fakeLeadership{leads: true}
+			c.Fleet, c.Leadership = fakeFleet{llm: busy()}, &fakeLeadership{leads: true}
 		})
-		follower, leadership := wiredBehind(t, leader, func(c *Config) { c.TLS = ours })
+		follower, _ := wiredBehind(t, leader, func(c *Config) { c.TLS = ours })
 		begun := time.Now()
 		lines := bufio.NewReader(aliceGets(t, follower.Transport(t, theirs), url+llmPath+"/events").Body)
 		first, err := lines.ReadString('\n')
 		if err != nil || !strings.HasPrefix(first, "event: status") || time.Since(begun) > 0 {
 			t.Fatalf("after %v the stream begins with %q, %v", time.Since(begun), first, err)
 		}
-		for time.Since(begun) < 3*writeTimeout { // an ordinary answer would have ended
-			if _, err := lines.ReadString('\n'); err != nil {
-				t.Fatalf("the stream ended after %v: %v", time.Since(begun), err)
-			}
-		}
-		leadership.becomes(newLeader, true)
-		changed := time.Now()
-		if _, err := io.Copy(io.Discard, lines); err == nil {
-			t.Error("a stream that was cut off looks as if it had ended in order")
-		}
-		if took := time.Since(changed); took > 500*time.Millisecond {
-			t.Errorf("it is cut off %v after another replica leads, want within %v", took, 500*time.Millisecond)
+		if rest, err := io.ReadAll(lines); err != nil || time.Since(begun) < streamAge || !strings.Contains(last(rest), "event: end") {
+			t.Errorf("after %v, %v, it ends with %s", time.Since(begun), err, last(rest))
 		}
 	})
 }

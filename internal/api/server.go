@@ -36,10 +36,6 @@ func NewServer(config Config) (*http.Server, error) {
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	cancelAtShutdown(running)
-	running.RegisterOnShutdown(s.relay.Close)
-	if config.Hub != nil {
-		running.RegisterOnShutdown(config.Hub.Close)
-	}
 	return running, nil
 }
 
@@ -102,9 +98,6 @@ func newServer(config Config) *server {
 	}
 	if s.Costs == nil {
 		s.Costs = ledger.New(ledger.Limits{})
-	}
-	if s.Hub != nil {
-		s.Hub.SetFleet(s.Fleet)
 	}
 	s.answers = &answers{s.Log}
 	s.relay = newRelay(s.Config, s.answers)

@@ -208,9 +208,6 @@ func age(read, now time.Time) *float64 {
 	return &seconds
 }
 
-// byKey compares views by namespace and name.
-func byKey(a, b View) int { return a.Cluster.Compare(b.Cluster) }
-
 // Unscaled returns why the plan is not applied; empty if it is.
 func (v *View) Unscaled() string {
 	switch {

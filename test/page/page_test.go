@@ -151,10 +151,9 @@ func TestANewDecisionAppearsByItselfWhereTheServerSendsNoEvents(t *testing.T) {
 }
 
 func TestEventsBringNewDecisionsWithoutPolling(t *testing.T) {
-	f, hub := newBusyFleet(), api.NewHub()
-	t.Cleanup(hub.Close)
+	f := newBusyFleet()
 	var asked atomic.Int64
-	server := newServer(t, f, func(c *api.Config) { c.Hub = hub }, func(next http.Handler) http.Handler {
+	server := newServer(t, f, nil, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/rayclusters" {
 				asked.Add(1)
@@ -174,7 +173,6 @@ func TestEventsBringNewDecisionsWithoutPolling(t *testing.T) {
 		t.Errorf("%d readings within 4 s in which nothing happened", polls)
 	}
 	f.set(changed())
-	hub.Changed(llm)
 	b.shows("a change nobody reloaded the page for")
 	b.unharmed()
 }

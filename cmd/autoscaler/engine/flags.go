@@ -82,8 +82,8 @@ type options struct {
 	park func()
 	// bounds knows how much of each bound of what the process keeps is in use.
 	bounds telemetry.Bounds
-	// recorder records decisions for callers of the REST API.
-	recorder *Recorder
+	// past keeps decisions for callers of the REST API.
+	past *History
 	// giveBack takes what callers want back.
 	giveBack *giveback.Desk
 	// prices are those of nodes, and costs adds up what workers cost.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -299,21 +298,24 @@ func TestADecisionIsAnotherOneWhenItWantsSomethingElse(t *testing.T) {
 }
 
 func TestWhatWasDecidedIsListedExportedAndForgotten(t *testing.T) {
-	a := newRecorder(slog.New(slog.DiscardHandler))
+	a := newHistory(0, 0)
 	d := decided()
 	d.Actions = d.Recent
-	a.Publish(d)
-	entries := a.past.Entries(d.Cluster)
+	must(t, a.Observe(d))
+	if used := a.Used(); used <= 0 || used >= 1 {
+		t.Errorf("%g of the bound is in use", used)
+	}
+	entries := a.Entries(d.Cluster)
 	if len(entries) != 1 || len(entries[0].Decisions) != 4 || entries[0].Decisions[0].Action != "scale-up" || entries[0].Unmet != 2 ||
 		len(entries[0].Groups) != 1 || entries[0].Groups[0].Reasons == nil {
 		t.Fatalf("%+v", entries)
 	}
-	snapshot, known, err := a.past.Past(d.Cluster, entries[0].ID)
+	snapshot, known, err := a.Past(d.Cluster, entries[0].ID)
 	if err != nil || !known || !strings.Contains(string(snapshot), `"groups"`) {
 		t.Fatalf("%v, %v: %s", known, err, snapshot)
 	}
 	a.Forget(d.Cluster)
-	if _, known, err := a.past.Past(d.Cluster, entries[0].ID); known || err != nil {
+	if _, known, err := a.Past(d.Cluster, entries[0].ID); known || err != nil {
 		t.Errorf("a cluster that is gone: %v, %v", known, err)
 	}
 }

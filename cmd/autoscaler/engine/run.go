@@ -139,29 +139,27 @@ func (o *options) work(ctx context.Context, servers *servers) error {
 	return manager.Start(ctx, traced(loop, o.tel.Tracer))
 }
 
-// passOn passes decisions to telemetry and the recorder. It returns the prices of nodes.
+// passOn passes decisions to telemetry, costs and history. It returns the prices of nodes.
 func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book {
-	o.recorder = newRecorder(log)
-	o.bounds.Add(o.recorder.BoundsUsed)
+	o.past = newHistory(0, 0)
+	o.bounds.Add(func() map[string]float64 { return map[string]float64{"history": o.past.Used()} })
 	book := o.prices.With(o.kube.Pools)
 	book.Names = o.kube.GPUs.Names
 	o.costs = costs.New(&book)
 	o.loop.Published = func(d *addon.Decision) {
 		tel.Observe(d, func() []ledger.Row { return o.costs.Ledger.Counters(d.Cluster) }, book.Unit())
 		o.costs.Observe(d)
-		o.recorder.Publish(d)
+		if err := o.past.Observe(d); err != nil {
+			log.Error("cannot record a decision in the history", "cluster", d.Cluster.String(), "err", err)
+		}
 		o.parkIf(d)
 	}
 	o.loop.Forgotten = func(key nodepool.ClusterKey) {
 		tel.Forget(key)
 		o.costs.Ledger.End(key, time.Now())
-		o.recorder.Forget(key)
+		o.past.Forget(key)
 	}
-	o.loop.Released = func(key nodepool.ClusterKey) {
-		tel.Forget(key)
-		o.costs.Ledger.End(key, time.Now())
-		o.recorder.Release(key)
-	}
+	o.loop.Released = o.loop.Forgotten
 	return &book
 }
 
@@ -192,7 +190,7 @@ func (o *options) listen(
 		Log:        o.log,
 		Leadership: newLeadership(manager, loop),
 	}
-	served.History, served.Hub = o.recorder.past, o.recorder.Hub
+	served.History = o.past
 	served.Costs, served.Currency = o.costs.Ledger, o.prices.Unit()
 	if member := manager.Shards(); member != nil {
 		served.Division = member

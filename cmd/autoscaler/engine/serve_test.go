@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
@@ -34,18 +33,6 @@ func TestTheLoopIsTestedWithTheRowsOfServe(t *testing.T) {
 	serve, loop := rows("addons.go"), rows("../../../internal/controller/features_test.go")
 	if len(serve) < 6 || !slices.Equal(serve, loop) {
 		t.Errorf("serve has the features %v, tests of the loop have %v, want the same in the same order", serve, loop)
-	}
-}
-
-// TestARecorderShowsHowMuchOfItsBoundsIsInUse: nothing at first, and more with each decision.
-func TestARecorderShowsHowMuchOfItsBoundsIsInUse(t *testing.T) {
-	r := newRecorder(slog.New(slog.DiscardHandler))
-	if got := r.BoundsUsed(); got["history"] != 0 || len(got) != 1 {
-		t.Errorf("at first %v", got)
-	}
-	r.Publish(&addon.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: time.Now(), Actions: []addon.Action{{Kind: addon.ActionPatch}}})
-	if got := r.BoundsUsed(); got["history"] <= 0 || got["history"] >= 1 {
-		t.Errorf("with one decision %v", got)
 	}
 }
 
