@@ -28,9 +28,8 @@ func decoded(fixOf func(*Object, raydemand.Finding) fix) scope {
 // hasOwnCheck reports whether another check finds the same fault and has a patch for it.
 func hasOwnCheck(f raydemand.Finding) bool {
 	switch {
-	case f.Code == nodepool.SpecRefused && (strings.HasSuffix(f.Field, ".restartPolicy") ||
-		strings.HasSuffix(f.Field, ".idleTimeoutSeconds") ||
-		f.Field == "spec.headGroupSpec.template" && strings.Contains(f.Seen, "RAY_enable_autoscaler_v2")):
+	case f.Code == nodepool.SpecRefused && (!ofOwnField(f) || strings.Contains(f.Why, "restartPolicy") ||
+		strings.Contains(f.Why, "idleTimeoutSeconds") || strings.Contains(f.Why, "RAY_enable_autoscaler_v2")):
 		return true
 	case f.Code == "pods-refused":
 		path, _ := fieldpath.Parse(bracketed(f.Field))

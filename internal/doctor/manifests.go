@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/requests"
@@ -137,6 +138,7 @@ func describe(
 		if ranges := ranges[object.Namespace]; len(ranges) > 0 {
 			decode.UnderLimitRanges(rayCluster, &d, &head, ranges)
 		}
+		kube.Judge(rayCluster.Object, &d)
 		cluster := decode.Join(d, own)
 		for i, f := range cluster.Findings {
 			if f.Code == decode.PodsRefused && strings.HasPrefix(f.Why, "LimitRange ") {

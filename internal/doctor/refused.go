@@ -8,8 +8,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
+	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // refused reports what an API server refuses in a manifest, or drops, whatever Ray is to do with it. Of each fault,
@@ -89,15 +91,20 @@ func rayClusterMisnamed(o *Object) bool {
 	})
 }
 
+// ofOwnField reports whether decoding has found which part of the spec the operator refuses.
+func ofOwnField(f raydemand.Finding) bool {
+	return f.Code == nodepool.SpecRefused && (f.Field != "spec" || f.Seen != "") || f.Code == decode.MinAboveMax
+}
+
 // operatorRefuses reports the first reason for which the operator refuses an object, in its own words, unless decoding
 // the RayCluster in it has found one with its field.
 func operatorRefuses(_ *inventory, o *Object, report reporter) {
-	versioned := false // another check
-	if o.Cluster != nil {
+	reported := false // by another check
+	if c := o.Cluster; c != nil {
 		at, _ := o.autoscalerV2Variable()
-		versioned = at != (fieldpath.Path{})
+		reported = c.Unreadable || at != (fieldpath.Path{}) || slices.ContainsFunc(c.Findings, ofOwnField)
 	}
-	if c := o.Cluster; c != nil && (c.Refused || c.Unreadable || versioned || o.accepted()) || !o.Read() ||
+	if reported || !o.Read() || o.Cluster != nil && o.accepted() ||
 		len(rayViolations(o)) > 0 || rayClusterMisnamed(o) {
 		return
 	}

@@ -203,7 +203,7 @@ func rayViolations(o *Object) []occurrence {
 			return u.meant() != "" && fault.Field == u.at.Parent().Key(u.meant()).String()
 		}
 		decoded := func(f raydemand.Finding) bool {
-			return f.Field == "spec" || strings.HasPrefix(fieldIn(o, f.Field)+".", fault.Field+".")
+			return f.Field == "spec" && ofOwnField(f) || strings.HasPrefix(fieldIn(o, f.Field)+".", fault.Field+".")
 		}
 		return slices.ContainsFunc(s.unknown, misspelt) ||
 			o.Cluster != nil && slices.ContainsFunc(o.Cluster.Findings, decoded)

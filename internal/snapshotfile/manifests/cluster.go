@@ -18,6 +18,7 @@ import (
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -43,10 +44,19 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
-	cluster, head, err := decode.DecodeManifest(reader, doc.RayCluster, ranges...)
+	rayCluster, err := decode.ReadManifest(doc.RayCluster)
 	if err != nil {
-		return cluster, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
+		return nodepool.Cluster{}, fmt.Errorf("rayCluster: %w: want the manifest of a RayCluster", err)
 	}
+	d, head := decode.Decode(reader, rayCluster), decode.HeadGroup(reader, rayCluster)
+	inNamespace := slices.DeleteFunc(slices.Clone(ranges), func(in *corev1.LimitRange) bool {
+		return in.Namespace != "" && in.Namespace != rayCluster.GetNamespace()
+	})
+	if len(inNamespace) > 0 {
+		decode.UnderLimitRanges(rayCluster, &d, nil, inNamespace)
+	}
+	kube.Judge(rayCluster.Object, &d)
+	cluster := decode.Join(d, nil)
 	cluster.Findings = slices.Concat(cluster.Findings, elsewhere(cluster.Key, "kubeLimitRanges", ranges),
 		elsewhere(cluster.Key, "kubeResourceQuotas", quotas))
 	placed, err := placesOf(reader, doc)

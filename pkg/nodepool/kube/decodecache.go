@@ -42,7 +42,7 @@ func (m *decodeCache) decode(object *unstructured.Unstructured) decode.Decoded {
 			decode.UnderLimitRanges(object, &d, nil, ranges)
 		}
 	}
-	judge(object.Object, &d)
+	Judge(object.Object, &d)
 	m.byKey[key] = d
 	return d
 }

@@ -2,6 +2,10 @@ package kube
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"github.com/ray-project/kuberay/ray-operator/controllers/ray/utils"
@@ -77,19 +81,50 @@ func fill(field **int32, value int32) {
 	}
 }
 
-// judge marks a RayCluster that the operator refuses, by its own rules where decoding knows none. An operator that has
-// ever accepted the RayCluster knows better, perhaps in another version: each patch of ours makes a new generation,
-// which it observes later, and must not close the groups until then.
-func judge(object map[string]any, d *decode.Decoded) {
+// Judge marks a RayCluster whose spec the operator refuses, and says why in its own words. The operator then stops
+// working on every group, emits the Event InvalidRayClusterSpec, and no condition of the status says so
+// (docs/reference/facts.md#refused-spec). An operator that has accepted the generation knows better, perhaps in another
+// version. So does one that has accepted an earlier one if the last change of the groups is ours: it observes each patch
+// a little later, and that must not close the groups until then.
+func Judge(object map[string]any, d *decode.Decoded) {
 	c := &d.Cluster
-	if c.Refused || c.Unreadable || c.ObservedGeneration > 0 {
+	accepted := c.Generation > 0 && c.ObservedGeneration >= c.Generation ||
+		c.ObservedGeneration > 0 && c.ScaledBy == nodepool.FieldManager
+	if accepted || c.Unreadable {
 		return
 	}
-	if err := OperatorVerdict(object); err != nil {
-		c.Refused = true
-		d.Findings = append(d.Findings, raydemand.Finding{Code: nodepool.SpecRefused, Severity: raydemand.Error,
-			Object: "RayCluster " + c.Key.String(), Field: "spec",
-			Why: err.Error() + "; the operator rejects the spec and changes no group until this is fixed",
-			Fix: "correct it"})
+	for _, g := range c.Groups {
+		c.Refused = c.Refused || g.Min < 0 || g.Max < 0 || g.Min > g.Max // decode.MinAboveMax says why
 	}
+	finding := raydemand.Finding{Code: nodepool.SpecRefused, Severity: raydemand.Error,
+		Object: "RayCluster " + c.Key.String(), Field: "spec", Fix: "correct it"}
+	spec := decode.FieldsOf(object, nil).Object("spec")
+	hasContainer := func(f decode.Fields) bool {
+		return len(f.Object("template").Object("spec").Objects("containers")) > 0
+	}
+	var err error
+	switch head := spec.Object("headGroupSpec"); {
+	case c.Refused:
+		return
+	case !slices.ContainsFunc(append(spec.Objects("workerGroupSpecs"), head), hasContainer):
+		err, finding.Seen = errors.New("no pod template has a container"), "no container"
+		finding.Fix = "add the containers; of a patch of Kustomize, examine what `kubectl kustomize` prints"
+	default:
+		err = OperatorVerdict(object)
+	}
+	if err == nil {
+		return
+	}
+	c.Refused = true
+	says := strings.NewReplacer("head Pod", "Head").Replace(" " + err.Error() + " ")
+	for i, g := range c.Groups {
+		if strings.Contains(says, " "+g.Name+" ") || strings.Contains(says, " "+g.Name+": ") {
+			finding.Field = fmt.Sprintf("spec.workerGroupSpecs[%d]", i)
+		}
+	}
+	if strings.Contains(says, " Head ") || strings.Contains(says, " headGroupSpec ") {
+		finding.Field = "spec.headGroupSpec"
+	}
+	finding.Why = err.Error() + "; the operator rejects the spec and changes no group until this is fixed"
+	d.Findings = append(d.Findings, finding)
 }

@@ -22,7 +22,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -57,14 +56,12 @@ func AsCluster(object, spec map[string]any) map[string]any {
 	}
 }
 
-// DecodeManifest converts a manifest, YAML or JSON, without pods, and its head group as a worker group: a RayCluster,
-// another object that has its spec, or a list of one of them. It returns an error for anything else.
-func DecodeManifest(
-	reader sharing.Reader, manifest []byte, ranges ...*corev1.LimitRange,
-) (cluster nodepool.Cluster, head nodepool.WorkerGroup, err error) {
+// ReadManifest reads a RayCluster from a manifest, YAML or JSON: of itself, of another object that has its spec, or of a
+// list of one of them. It returns an error for anything else.
+func ReadManifest(manifest []byte) (*unstructured.Unstructured, error) {
 	object := map[string]any{}
 	if err := yaml.Unmarshal(manifest, &object); err != nil {
-		return cluster, head, fmt.Errorf("reading RayCluster: %w", err)
+		return nil, fmt.Errorf("reading RayCluster: %w", err)
 	}
 	if items, isList := object["items"].([]any); isList && len(items) == 1 {
 		object, _ = items[0].(map[string]any)
@@ -72,27 +69,19 @@ func DecodeManifest(
 	kind, _ := object["kind"].(string)
 	path := SpecPaths[cmp.Or(kind, "RayCluster")]
 	if path == nil {
-		return cluster, head, fmt.Errorf("reading RayCluster: kind is %s", fieldpath.Shown(object["kind"]))
+		return nil, fmt.Errorf("reading RayCluster: kind is %s", fieldpath.Shown(object["kind"]))
 	}
 	spec, found, _ := unstructured.NestedMap(object, path...)
 	if !found {
-		return cluster, head, fmt.Errorf("reading RayCluster: %s is missing", strings.Join(path, "."))
+		return nil, fmt.Errorf("reading RayCluster: %s is missing", strings.Join(path, "."))
 	}
-	rayCluster := &unstructured.Unstructured{Object: AsCluster(object, spec)}
 	for _, key := range []string{"name", "namespace"} {
 		value := fieldpath.Of(object, nil).Get("metadata", key)
 		if _, isText := value.Raw().(string); value.Has() && !isText {
-			return cluster, head, fmt.Errorf("metadata.%s is %s: want a string", key, value)
+			return nil, fmt.Errorf("metadata.%s is %s: want a string", key, value)
 		}
 	}
-	d := Decode(reader, rayCluster)
-	ranges = slices.DeleteFunc(slices.Clone(ranges), func(in *corev1.LimitRange) bool {
-		return in.Namespace != "" && in.Namespace != rayCluster.GetNamespace()
-	})
-	if len(ranges) > 0 {
-		UnderLimitRanges(rayCluster, &d, nil, ranges)
-	}
-	return Join(d, nil), HeadGroup(reader, rayCluster), nil
+	return &unstructured.Unstructured{Object: AsCluster(object, spec)}, nil
 }
 
 // Decoded is what a RayCluster object says without its pods. It never changes, so callers can keep it as long as the
@@ -143,6 +132,9 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	}
 	readAnnotations(metadata, &cluster)
 	headPod := podOf(spec.Object("headGroupSpec").Object("template"))
+	for _, ofTexts := range []string{"rayStartParams", "resources", "labels"} {
+		spec.Object("headGroupSpec").Texts(ofTexts) // other values are findings
+	}
 	checkContainers(spec.Object("headGroupSpec"), headPod)
 	injected := []string{}
 	if cluster.InTreeAutoscaling {
@@ -153,9 +145,6 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	checkImages(spec, cluster.Groups)
 	priceGroups(metadata, &cluster)
 	annotateGroups(metadata, cluster.Groups)
-	if accepted := cluster.Generation > 0 && cluster.ObservedGeneration >= cluster.Generation; !accepted {
-		cluster.Refused = reportRefusals(spec, headPod, cluster.Groups, cluster.InTreeAutoscaling)
-	}
 	cluster.Unreadable = report.Unreadable
 	return Decoded{
 		Cluster:   cluster,

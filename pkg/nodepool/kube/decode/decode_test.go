@@ -68,9 +68,9 @@ status:
 
 func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
 	t.Helper()
-	cluster, _, err := DecodeManifest(sharing.Reader{}, []byte(strings.NewReplacer(replace...).Replace(sample)))
+	rayCluster, err := ReadManifest([]byte(strings.NewReplacer(replace...).Replace(sample)))
 	must(t, err)
-	return cluster
+	return Cluster(sharing.Reader{}, rayCluster, nil)
 }
 
 func TestARayClusterIsReadWhole(t *testing.T) {
@@ -209,7 +209,7 @@ func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
 
 func TestAManifestThatIsNoRayClusterIsAnError(t *testing.T) {
 	for _, manifest := range []string{"kind: RayJob\nspec: {}", "kind: RayCluster", "{", "[1]", "{metadata: {namespace: 5}, spec: {}}"} {
-		if _, _, err := DecodeManifest(sharing.Reader{}, []byte(manifest)); err == nil {
+		if _, err := ReadManifest([]byte(manifest)); err == nil {
 			t.Errorf("%q was accepted", manifest)
 		}
 	}
@@ -221,10 +221,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("spec: {workerGroupSpecs: [7, {replicas: 1e400}, {template: {spec: {containers: [[]]}}}], headGroupSpec: []}"))
 	f.Add([]byte(`{"spec":{"workerGroupSpecs":[{"groupName":"g","rayStartParams":{"resources":"null"},"template":{"spec":{"containers":[{"resources":{"limits":{"google.com/tpu":"4"}}}]}}}]}}`))
 	f.Fuzz(func(t *testing.T, manifest []byte) {
-		cluster, _, err := DecodeManifest(sharing.Reader{}, manifest)
+		rayCluster, err := ReadManifest(manifest)
 		if err != nil {
 			return
 		}
+		HeadGroup(sharing.Reader{}, rayCluster)
+		cluster := Cluster(sharing.Reader{}, rayCluster, nil)
 		for i, g := range cluster.Groups {
 			if g.Index != i || g.NumOfHosts < 1 || !g.Broken && (g.Min < 0 || g.Min > g.Max) {
 				t.Errorf("group %+v", g)

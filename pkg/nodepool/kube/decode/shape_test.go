@@ -343,14 +343,6 @@ func TestRefusalsAreFindings(t *testing.T) {
 		if f.Operator.Error != nil {
 			reason = f.Operator.Error.Reason
 		}
-		if want := reason == "InvalidRayClusterSpec"; cluster.Refused != want {
-			t.Errorf("Refused is %v, want %v: %v; findings %v", cluster.Refused, want, f.Operator.Error, cluster.Findings)
-		}
-		if cluster.Refused && !slices.ContainsFunc(codes(cluster.Findings), func(code string) bool {
-			return code == nodepool.SpecRefused || code == MinAboveMax
-		}) {
-			t.Errorf("findings %v do not say why the spec is refused", cluster.Findings)
-		}
 		if want := reason == "FailedToCreateWorkerPod"; slices.Contains(codes(cluster.Findings), PodsRefused) != want {
 			t.Errorf("findings %v; pods refused: %v", cluster.Findings, want)
 		}
@@ -370,24 +362,6 @@ func TestRefusalsAreFindings(t *testing.T) {
 					t.Errorf("labels (-ray start +ours):\n%s", diff)
 				}
 			}
-		}
-	})
-}
-
-// An operator that has accepted the generation knows better than rules of v1.6.2.
-func TestAnAcceptedSpecIsNotRefused(t *testing.T) {
-	eachFixture(t, func(t *testing.T, f fixture) {
-		if f.Operator.Error == nil || f.Operator.Error.Reason != "InvalidRayClusterSpec" {
-			return
-		}
-		f.Cluster["metadata"].(map[string]any)["generation"] = int64(3)
-		f.Cluster["status"] = map[string]any{"observedGeneration": int64(3)}
-		if cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); cluster.Refused {
-			t.Error("Refused although the operator observed this generation")
-		}
-		f.Cluster["status"] = map[string]any{"observedGeneration": int64(2)}
-		if cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil); !cluster.Refused {
-			t.Error("not Refused although the operator has stopped at an older generation")
 		}
 	})
 }
@@ -552,11 +526,11 @@ func TestTheSourcesOfRaysOwnLabelsAreReadFromTheTemplate(t *testing.T) {
 		"the override wins":                       {`labels: {rack: a, tier: b}, ` + env(`{name: RAY_OVERRIDE_LABELS, value: '{"rack": "c"}'}`), nil, map[string]string{"rack": "c", "tier": "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, _, err := DecodeManifest(sharing.Reader{}, []byte(`
+			rayCluster, err := ReadManifest([]byte(`
 metadata: {namespace: ml, name: llm}
 spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 5, `+c.group+`}]}`))
 			must(t, err)
-			got := cluster.Groups[0]
+			got := Cluster(sharing.Reader{}, rayCluster, nil).Groups[0]
 			if diff := cmp.Diff(c.sources, got.LabelSources); diff != "" {
 				t.Errorf("sources (-want +got):\n%s", diff)
 			}

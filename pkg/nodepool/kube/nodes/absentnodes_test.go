@@ -128,8 +128,9 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 				events: newAutoscalerEvents(nil, nil, quiet),
 			}
 			o.nodes.view.Store(viewOf(nil))
-			cluster, _, err := decode.DecodeManifest(sharing.Reader{}, []byte(oneGPUGroup))
+			rayCluster, err := decode.ReadManifest([]byte(oneGPUGroup))
 			must(t, err)
+			cluster := decode.Cluster(sharing.Reader{}, rayCluster, nil)
 			cluster.Workers = []nodepool.Worker{{
 				Pod: "gpu-0", UID: "uid-1", Group: "gpu", CreatedAt: time.Unix(1_700_000_000, 0), Unschedulable: "no node",
 			}}
