@@ -1,5 +1,5 @@
 // Package costs adds up what workers cost (costs.go, with package ledger). spending.go says for what the pods of one
-// decision are spent, with causes, owners and prices. It must not influence decisions.
+// decision are spent, with causes and prices. It must not influence decisions.
 package costs
 
 import (
@@ -14,37 +14,33 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Codes that say more about a cause, besides those of unused GPUs (planner.WhyUnused).
-const (
-	// WaitsForNode: the pod has no node yet, so it costs nothing. Of Starting.
-	WaitsForNode = "no_node"
-	// NeverJoined: the pod did not join Ray in time. Failed: Kubernetes reports that the pod has failed. MachineGone:
-	// its machine is gone. All of Lost.
-	NeverJoined = "never_joined"
-	Failed      = "failed"
-	MachineGone = "machine_gone"
-	// RaySilent: Ray does not answer. Off: the mode is off, so Ray is not asked. FormerGroup: the pod's group is not in
-	// the RayCluster. All of Unknown.
-	RaySilent   = "ray_silent"
-	Off         = "off"
-	FormerGroup = "former_group"
-	// Request: a request of an owner, or the plain request over REST, keeps it. Driver: request_resources of Ray's SDK
-	// keeps it. PlacementGroup: a placement group reserves it, and nothing runs. All of Reserved.
-	Request        = "request"
-	Driver         = "request_resources"
-	PlacementGroup = "placement_group"
-)
-
 // Of appends the parts of all worker pods of a decision, and its head.
 func Of(pods []ledger.Pod, d *addon.Decision, book *price.Book) []ledger.Pod {
-	s := spender{decision: d, book: book, owner: ownerOf(&d.Kube)}
-	s.why = planner.WhyUnused(&d.Snapshot, &d.Plan)
-	s.silent = d.RayErr != "" || d.Mode == nodepool.Off
+	s := spender{decision: d, book: book, owner: "RayCluster/" + d.Kube.Key.Name,
+		why: planner.WhyUnused(&d.Snapshot, &d.Plan), requested: map[string]bool{}}
+	if d.Kube.Owner.Name != "" { // the RayJob or RayService that made it
+		s.owner = d.Kube.Owner.Kind + "/" + d.Kube.Owner.Name
+	}
+	for i := range d.Plan.Requests {
+		for _, pod := range d.Plan.Requests[i].Pods {
+			s.requested[pod] = true
+		}
+	}
 	workers := d.Pods.List()
 	for i := range workers {
 		pods = s.add(pods, &workers[i])
 	}
 	return s.addHead(pods)
+}
+
+type spender struct {
+	decision *addon.Decision
+	book     *price.Book
+	// owner is whom the RayCluster belongs to.
+	owner string
+	why   func(*planner.Node) string
+	// requested are pods that requests keep. A plan names only some of the pods of a large request.
+	requested map[string]bool
 }
 
 // addHead appends the head pod. It costs its share of its node, whatever runs there.
@@ -55,7 +51,6 @@ func (s *spender) addHead(pods []ledger.Pod) []ledger.Pod {
 	}
 	pod := ledger.Pod{Part: 1, Account: ledger.Account{Group: ledger.HeadGroup, Owner: s.owner, Cause: ledger.Head}}
 	if head.Node == "" {
-		pod.Why = WaitsForNode
 		return append(pods, pod)
 	}
 	hourly, known := addon.HourlyShare(&s.decision.Kube, head.Node, head.Shape, s.book)
@@ -66,30 +61,11 @@ func (s *spender) addHead(pods []ledger.Pod) []ledger.Pod {
 	return append(pods, pod)
 }
 
-// ownerOf returns whom a RayCluster belongs to: the RayJob or RayService that made it, otherwise the RayCluster.
-func ownerOf(cluster *nodepool.Cluster) string {
-	if cluster.Owner.Name != "" {
-		return cluster.Owner.Kind + "/" + cluster.Owner.Name
-	}
-	return "RayCluster/" + cluster.Key.Name
-}
-
-type spender struct {
-	decision *addon.Decision
-	book     *price.Book
-	owner    string
-	why      func(*planner.Node) string
-	silent   bool
-	// keepers are the owners of requests by the pods that they keep, once they are needed.
-	keepers map[string][]string
-}
-
 // add appends the parts of one pod. They add up to 1.
 func (s *spender) add(pods []ledger.Pod, w *nodepool.Worker) []ledger.Pod {
 	whole := ledger.Pod{Account: ledger.Account{Group: w.Group, Owner: s.owner}, Part: 1}
 	node := s.node(w.Pod)
-	bound := w.Node != "" || !w.ScheduledAt.IsZero()
-	if bound {
+	if w.Node != "" || !w.ScheduledAt.IsZero() {
 		hourly, known := addon.Hourly(&s.decision.Kube, w, s.book)
 		whole.Hourly, whole.Unpriced = hourly, !known
 		if node != nil {
@@ -98,33 +74,21 @@ func (s *spender) add(pods []ledger.Pod, w *nodepool.Worker) []ledger.Pod {
 			whole.GPUs = group.Resources[raydemand.GPU].Float()
 		}
 	}
-	only := func(cause ledger.Cause, why string) []ledger.Pod {
-		whole.Cause, whole.Why = cause, why
-		return append(pods, whole)
-	}
 	switch {
-	case w.Failed && !w.Terminating:
-		return only(ledger.Lost, Failed)
-	case node == nil && w.Terminating:
-		return only(ledger.Leaving, "")
-	case node == nil:
-		return only(ledger.Unknown, FormerGroup)
-	case w.NodeGone:
-		return only(ledger.Lost, MachineGone)
-	case node.State == planner.AllocationTimeout:
-		return only(ledger.Lost, NeverJoined)
-	case node.State == planner.Pending && !bound:
-		return only(ledger.Starting, WaitsForNode)
+	case w.Failed && !w.Terminating, node != nil && (w.NodeGone || node.State == planner.AllocationTimeout):
+		whole.Cause = ledger.Lost
+	case node == nil && w.Terminating, node != nil && node.State == planner.Leaving && !node.Since.IsZero():
+		whole.Cause = ledger.Leaving // it has not joined
+	case node == nil: // its group is not in the RayCluster any more
+		whole.Cause = ledger.Unknown
 	case node.State == planner.Pending:
-		return only(ledger.Starting, "")
-	case node.State == planner.Leaving && !node.Since.IsZero(): // it has not joined
-		return only(ledger.Leaving, "")
-	case s.decision.Mode == nodepool.Off:
-		return only(ledger.Unknown, Off)
-	case s.silent:
-		return only(ledger.Unknown, RaySilent)
+		whole.Cause = ledger.Starting
+	case s.decision.RayErr != "", s.decision.Mode == nodepool.Off:
+		whole.Cause = ledger.Unknown
+	default:
+		return s.divide(pods, whole, node)
 	}
-	return s.divide(pods, whole, node)
+	return append(pods, whole)
 }
 
 // node returns the pod's node in the snapshot, whose nodes are sorted; nil if it has none.
@@ -148,77 +112,32 @@ func (s *spender) divide(pods []ledger.Pod, whole ledger.Pod, node *planner.Node
 	case node.State == planner.Idle:
 		used = 0
 	}
-	if used > 0 {
-		part := partOf(whole, used)
-		part.Cause = ledger.Used
-		if node.OnlyReserves() {
-			part.Cause, part.Why = ledger.Reserved, PlacementGroup
-		}
-		pods = append(pods, part)
+	part := func(part float64, cause ledger.Cause, why string) {
+		p := whole
+		p.Part, p.GPUs, p.Hourly, p.Cause, p.Why = part, whole.GPUs*part, whole.Hourly*part, cause, why
+		pods = append(pods, p)
+	}
+	switch {
+	case used > 0 && node.OnlyReserves():
+		part(used, ledger.Reserved, "")
+	case used > 0:
+		part(used, ledger.Used, "")
 	}
 	if used == 1 {
 		return pods
 	}
-	return s.unused(pods, partOf(whole, 1-used), node)
-}
-
-// partOf returns a part of a pod.
-func partOf(whole ledger.Pod, part float64) ledger.Pod {
-	whole.Part, whole.GPUs, whole.Hourly = whole.Part*part, whole.GPUs*part, whole.Hourly*part
-	return whole
-}
-
-// unused appends the part of a worker that nothing uses. What requests keep is divided evenly among them.
-func (s *spender) unused(pods []ledger.Pod, rest ledger.Pod, node *planner.Node) []ledger.Pod {
-	why := s.why(node)
-	if why == planner.UnusedLeaving {
-		rest.Cause = ledger.Leaving
-		return append(pods, rest)
-	}
-	keepers := s.keepersOf(node.Pod)
-	for _, owner := range keepers {
-		part := partOf(rest, 1/float64(len(keepers)))
-		part.Owner, part.Cause, part.Why = owner, ledger.Reserved, Request
-		pods = append(pods, part)
-	}
-	if len(keepers) > 0 {
-		return pods
-	}
-	switch why {
-	case planner.UnusedWarm:
-		rest.Cause = ledger.Warm
-	case planner.UnusedStarting:
-		rest.Cause = ledger.Starting
-	case planner.UnusedReserved:
-		rest.Cause, rest.Why = ledger.Reserved, PlacementGroup
-	case planner.UnusedKept:
-		rest.Cause, rest.Why = ledger.Idle, why
-		switch {
-		case len(s.decision.Plan.Requests) > 0: // a plan names only some of the pods of a large request
-			rest.Cause, rest.Why = ledger.Reserved, Request
-		case len(s.decision.Snapshot.Constraint) > 0:
-			rest.Cause, rest.Why = ledger.Reserved, Driver
-		}
+	held := len(s.decision.Plan.Requests)+len(s.decision.Snapshot.Constraint) > 0
+	switch why := s.why(node); {
+	case why == planner.UnusedLeaving:
+		part(1-used, ledger.Leaving, "")
+	case why == planner.UnusedReserved, why == planner.UnusedKept && held, s.requested[node.Pod]:
+		part(1-used, ledger.Reserved, "")
+	case why == planner.UnusedWarm:
+		part(1-used, ledger.Warm, "")
+	case why == planner.UnusedStarting:
+		part(1-used, ledger.Starting, "")
 	default:
-		rest.Cause, rest.Why = ledger.Idle, why
+		part(1-used, ledger.Idle, why)
 	}
-	return append(pods, rest)
-}
-
-// keepersOf returns the owners of the requests that keep a pod.
-func (s *spender) keepersOf(pod string) []string {
-	requests := s.decision.Plan.Requests
-	if s.keepers == nil && len(requests) > 0 {
-		s.keepers = map[string][]string{}
-		for i := range requests {
-			owner := s.owner
-			if !requests[i].Plain {
-				owner = "request/" + requests[i].Owner
-			}
-			for _, pod := range requests[i].Pods {
-				s.keepers[pod] = append(s.keepers[pod], owner)
-			}
-		}
-	}
-	return s.keepers[pod]
+	return pods
 }

@@ -97,16 +97,16 @@ func TestEachPartOfAPodHasACause(t *testing.T) {
 		"a request keeps a warm one": {also(idle(30), requests("a"), func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) {
 			d.Plan.Stays["a"] = planner.UnusedWarm
 		}),
-			[]part{{"request/ann", ledger.Reserved, Request, 0.5}, {owner, ledger.Reserved, Request, 0.5}}},
+			[]part{{owner, ledger.Reserved, "", 1}}},
 		"the driver keeps it": {also(idle(90), func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) {
 			d.Snapshot.Constraint = []raydemand.Request{{Count: 1}}
-		}), []part{{owner, ledger.Reserved, Driver, 1}}},
-		"two requests keep it":     {also(idle(30), requests("a")), []part{{"request/ann", ledger.Reserved, Request, 0.5}, {owner, ledger.Reserved, Request, 0.5}}},
-		"a request of many pods":   {also(idle(90), requests("another")), []part{{owner, ledger.Reserved, Request, 1}}},
-		"within a request, unused": {also(requests("a"), func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(2, 4) }), []part{{owner, ledger.Used, "", 0.5}, {"request/ann", ledger.Reserved, Request, 0.25}, {owner, ledger.Reserved, Request, 0.25}}},
+		}), []part{{owner, ledger.Reserved, "", 1}}},
+		"two requests keep it":     {also(idle(30), requests("a")), []part{{owner, ledger.Reserved, "", 1}}},
+		"a request of many pods":   {also(idle(90), requests("another")), []part{{owner, ledger.Reserved, "", 1}}},
+		"within a request, unused": {also(requests("a"), func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) { n.Available = bundle(2, 4) }), []part{{owner, ledger.Used, "", 0.5}, {owner, ledger.Reserved, "", 0.5}}},
 		"a placement group reserves its GPUs": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.Activity, n.PlacedLabels = []string{"Resource: GPU currently in use."}, map[string]string{"_PG_1": ""}
-		}, []part{{owner, ledger.Reserved, PlacementGroup, 1}}},
+		}, []part{{owner, ledger.Reserved, "", 1}}},
 		"objects hold it": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.Available, n.Activity = bundle(4, 8), []string{"Resource: object_store_memory currently in use."}
 		}, []part{{owner, ledger.Idle, "holds_objects", 1}}},
@@ -121,21 +121,21 @@ func TestEachPartOfAPodHasACause(t *testing.T) {
 		}, []part{{owner, ledger.Used, "", 0.75}, {owner, ledger.Leaving, "", 0.25}}},
 		"waits for a node": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) {
 			n.State, w.Node, w.ScheduledAt = planner.Pending, "", time.Time{}
-		}, []part{{owner, ledger.Starting, WaitsForNode, 1}}},
+		}, []part{{owner, ledger.Starting, "", 1}}},
 		"pulls its image": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			n.State, n.Since = planner.Pending, at
 		}, []part{{owner, ledger.Starting, "", 1}}},
-		"did not join in time": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) { n.State = planner.AllocationTimeout }, []part{{owner, ledger.Lost, NeverJoined, 1}}},
+		"did not join in time": {func(_ *addon.Decision, _ *nodepool.Worker, n *planner.Node) { n.State = planner.AllocationTimeout }, []part{{owner, ledger.Lost, "", 1}}},
 		"withdrawn": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) {
 			n.State, n.Since, w.Terminating = planner.Leaving, at, true
 		}, []part{{owner, ledger.Leaving, "", 1}}},
-		"has failed": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Failed = "", true }, []part{{owner, ledger.Lost, Failed, 1}}},
+		"has failed": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Failed = "", true }, []part{{owner, ledger.Lost, "", 1}}},
 		"its machine is gone": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) {
 			n.State, w.NodeGone = planner.Leaving, true
-		}, []part{{owner, ledger.Lost, MachineGone, 1}}},
-		"of a group that was": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Group = "", "old" }, []part{{owner, ledger.Unknown, FormerGroup, 1}}},
-		"Ray does not answer": {func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) { d.RayErr = "timeout" }, []part{{owner, ledger.Unknown, RaySilent, 1}}},
-		"the mode is off":     {func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Mode = nodepool.Off }, []part{{owner, ledger.Unknown, Off, 1}}},
+		}, []part{{owner, ledger.Lost, "", 1}}},
+		"of a group that was": {func(_ *addon.Decision, w *nodepool.Worker, n *planner.Node) { n.Pod, w.Group = "", "old" }, []part{{owner, ledger.Unknown, "", 1}}},
+		"Ray does not answer": {func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) { d.RayErr = "timeout" }, []part{{owner, ledger.Unknown, "", 1}}},
+		"the mode is off":     {func(d *addon.Decision, _ *nodepool.Worker, _ *planner.Node) { d.Mode = nodepool.Off }, []part{{owner, ledger.Unknown, "", 1}}},
 		"starts in any silence": {func(d *addon.Decision, _ *nodepool.Worker, n *planner.Node) {
 			d.RayErr, n.State = "timeout", planner.Pending
 		}, []part{{owner, ledger.Starting, "", 1}}},
@@ -190,13 +190,13 @@ func TestTheHeadCostsItsShareOfItsNode(t *testing.T) {
 		pods := Of(nil, d, book)
 		return pods[len(pods)-1]
 	}
-	want := ledger.Pod{Account: ledger.Account{Group: ledger.HeadGroup, Owner: "RayCluster/llm", Cause: ledger.Head, Why: WaitsForNode},
+	want := ledger.Pod{Account: ledger.Account{Group: ledger.HeadGroup, Owner: "RayCluster/llm", Cause: ledger.Head},
 		Part: 1}
 	if diff := cmp.Diff(want, head()); diff != "" {
 		t.Errorf("without a node: -want +got:\n%s", diff)
 	}
 	d.Kube.Head.Node = "m"
-	want.Why, want.Hourly = "", 2
+	want.Hourly = 2
 	if diff := cmp.Diff(want, head()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -272,8 +272,7 @@ type CostItem struct {
 	Group      string  `json:"group"`
 	Namespace  string  `json:"namespace"`
 
-	// Owner `RayJob/NAME`, `RayService/NAME` or `RayCluster/NAME`, to which the RayCluster belongs, or `request/OWNER` for
-	// what a ResourceRequest of that owner kept.
+	// Owner `RayJob/NAME`, `RayService/NAME` or `RayCluster/NAME`, to which the RayCluster belongs.
 	Owner string `json:"owner"`
 
 	// PodSeconds Pods times seconds.
