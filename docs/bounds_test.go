@@ -53,7 +53,7 @@ var boundSources = map[string][]source{
 		{"512 KiB", "internal/api/body.go", "maxBody = 512 << 10"}, {"10,000 bundles", "internal/api/body.go", "maxBundles = 10_000"},
 	},
 	"plans for what-if": {
-		{"2 at once", "internal/api/limits.go", "maxPlans = 2"}, {"8 of one caller", "internal/api/limits.go", "maxPlansOfCaller = 8"},
+		{"2 at once", "internal/api/limits.go", "maxPlans = 2"},
 	},
 	"findings": {{"20 of one code", "pkg/nodepool/kube/decode/fields.go", "MostOfOneCode = 20"}},
 	"tokens and rights of callers": {
@@ -70,7 +70,7 @@ var boundSources = map[string][]source{
 // ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
 var ratios = map[string]string{
 	"series":  "internal/telemetry/collect.go",
-	"history": "cmd/autoscaler/engine/recorder.go",
+	"history": "cmd/autoscaler/engine/run.go",
 }
 
 // metricsOfTheProduct returns the names of the metrics that exist.

@@ -151,9 +151,12 @@ func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name api
 		s.answers.Fail(c, invalidInput(err))
 		return
 	}
-	result, err := runPlan(c.Request.Context(), s.plans, callerOf(c).Name, func() apiv1.WhatIfPlan {
-		plan := planner.Compute(supposed, supposed.Policy)
-		return apiv1.WhatIfPlan{Plan: plan, Difference: planner.Compare(view.Plan, plan)}
-	})
-	s.answer(c, result, err)
+	leave, err := s.enterPlan(c.Request.Context())
+	if err != nil {
+		s.answers.Fail(c, err)
+		return
+	}
+	defer leave()
+	plan := planner.Compute(supposed, supposed.Policy)
+	s.answers.JSON(c, http.StatusOK, apiv1.WhatIfPlan{Plan: plan, Difference: planner.Compare(view.Plan, plan)})
 }

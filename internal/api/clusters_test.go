@@ -8,75 +8,31 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-func TestPlansWaitForASlotAndAPanicIsAnError(t *testing.T) {
-	plans := newPlanLimits(1)
-	leave, err := plans.enter(t.Context(), "bob")
-	must(t, err)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = runPlan(over, plans, "ada", func() int { return 1 })
-	var p *problem
-	if !errors.As(err, &p) || p.Kind != kindUnavailable {
-		t.Errorf("without a free place: %v", err)
-	}
-	leave()
-	if _, err := runPlan(t.Context(), plans, "ada", func() int { panic("odd") }); err == nil || !strings.Contains(err.Error(), "odd") {
-		t.Errorf("a panic is %v", err)
-	}
-	if got, err := runPlan(t.Context(), plans, "ada", func() int { return 7 }); got != 7 || err != nil {
-		t.Errorf("after a panic: %d, %v", got, err)
-	}
-	if left := len(plans.calls.of); left != 0 {
-		t.Errorf("%d callers are remembered", left)
-	}
-}
-
-func TestACanceledPlanKeepsItsSlotUntilItReturns(t *testing.T) {
-	plans := newPlanLimits(1)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	_, err := runPlan(ctx, plans, "ada", func() int {
-		cancel()
-		<-ended
-		return 1
-	})
-	var p *problem
-	if !errors.As(err, &p) || p.Kind != kindTimedOut {
-		t.Errorf("a plan that takes too long: %v", err)
-	}
-	if len(plans.slots) != 1 {
-		t.Error("a plan that still runs has lost its place")
-	}
-	close(ended)
-	if got, err := runPlan(t.Context(), plans, "ada", func() int { return 7 }); got != 7 || err != nil {
-		t.Errorf("after its end: %d, %v", got, err)
-	}
-}
-
-func TestACallerMayHaveSomePlansAtOnce(t *testing.T) {
-	plans := newPlanLimits(2 * maxPlansOfCaller)
-	for range maxPlansOfCaller {
-		if _, err := plans.enter(t.Context(), "greedy"); err != nil {
-			t.Fatal(err)
+func TestPlansWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{plans: make(chan struct{}, 1)}
+		leave, err := s.enterPlan(t.Context())
+		must(t, err)
+		var p *problem
+		if _, err := s.enterPlan(t.Context()); !errors.As(err, &p) || p.Kind != kindUnavailable {
+			t.Errorf("without a free place: %v", err)
 		}
-	}
-	var slower *access.ThrottledError
-	if _, err := plans.enter(t.Context(), "greedy"); !errors.As(err, &slower) || !strings.Contains(err.Error(), "already running or waiting") {
-		t.Errorf("one plan more: %v", err)
-	}
-	if got, err := runPlan(t.Context(), plans, "ada", func() int { return 7 }); got != 7 || err != nil {
-		t.Errorf("another caller: %d, %v", got, err)
-	}
+		time.AfterFunc(time.Second, leave)
+		if _, err := s.enterPlan(t.Context()); err != nil {
+			t.Errorf("after a second: %v", err)
+		}
+	})
 }
 
 func dial(t *testing.T, handler http.Handler) *apiv1.Client {

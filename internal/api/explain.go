@@ -25,24 +25,20 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 		s.answers.Fail(c, err)
 		return
 	}
-	type result struct {
-		explanation planner.Explanation
-		err         error
-	}
-	got, err := runPlan(c.Request.Context(), s.plans, callerOf(c).Name, func() result {
-		explanation, err := planner.Explain(view.Snapshot, view.Snapshot.Policy, question)
-		return result{explanation, err}
-	})
-	var unknown *planner.UnknownError
-	switch {
-	case err != nil:
+	leave, err := s.enterPlan(c.Request.Context())
+	if err != nil {
 		s.answers.Fail(c, err)
 		return
-	case errors.As(got.err, &unknown):
+	}
+	defer leave()
+	explanation, err := planner.Explain(view.Snapshot, view.Snapshot.Policy, question)
+	var unknown *planner.UnknownError
+	switch {
+	case errors.As(err, &unknown):
 		s.fail(c, kindUnknownName, unknown.Error())
 		return
-	case got.err != nil:
-		s.answers.Fail(c, got.err)
+	case err != nil:
+		s.answers.Fail(c, err)
 		return
 	}
 	if why := view.Unscaled(); why != "" {
@@ -50,11 +46,11 @@ func (s *server) Explain(c *gin.Context, namespace apiv1.Namespace, name apiv1.N
 			About:  "RayCluster " + view.Cluster.String(),
 			Reason: planner.Reason{Code: raydemand.CodeNotScaled, Message: why},
 		}
-		got.explanation = conditional(got.explanation)
-		got.explanation.Details = slices.Insert(got.explanation.Details, 0, detail)
+		explanation = conditional(explanation)
+		explanation.Details = slices.Insert(explanation.Details, 0, detail)
 	}
-	got.explanation.Details = slices.Concat(launchesThatWait(view.Plan, question.Group), got.explanation.Details)
-	s.answers.JSON(c, http.StatusOK, got.explanation)
+	explanation.Details = slices.Concat(launchesThatWait(view.Plan, question.Group), explanation.Details)
+	s.answers.JSON(c, http.StatusOK, explanation)
 }
 
 // launchesThatWait returns why launches of the plan wait, for one group or for all. The planner does not know it: the

@@ -406,8 +406,8 @@ func TestConcurrentCallsAreLimitedPerCaller(t *testing.T) {
 	for _, done := range leave {
 		done()
 	}
-	if _, err := p.Enter("alice", time.Time{}); err != nil || len(p.running.of) != 1 {
-		t.Errorf("after all are answered: %v, %v", err, p.running.of)
+	if _, err := p.Enter("alice", time.Time{}); err != nil {
+		t.Errorf("after all are answered: %v", err)
 	}
 }
 

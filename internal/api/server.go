@@ -85,11 +85,11 @@ type server struct {
 	answers *answers
 	guard   *guard
 	relay   *relay
-	plans   *planLimits
+	plans   chan struct{} // has a token for each running plan
 }
 
 func newServer(config Config) *server {
-	s := &server{Config: config, plans: newPlanLimits(maxPlans)}
+	s := &server{Config: config, plans: make(chan struct{}, maxPlans)}
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
