@@ -44,10 +44,3 @@ func Candidates(v *observe.View, s *planner.Snapshot) []observe.Member {
 	}
 	return all
 }
-
-// movable returns a worker as a move, and what needs another place, if everything on it can move.
-func movable(m observe.Member, residents []*raydemand.Resident) (Move, []raydemand.Request, bool) {
-	work, ok := addon.MovableWork(m.Node, residents)
-	return Move{Pod: m.Pod, Group: m.Group, Node: *m.Node, Needs: work.Needs, Used: share(m.Node),
-		Replicas: work.Replicas, Actors: work.Actors}, work.Requests, ok
-}

@@ -223,7 +223,7 @@ func TestAFailedLookBeginsTheTimeAnew(t *testing.T) {
 
 func TestAMoveThatPaysComesBeforeOneThatDoesNot(t *testing.T) {
 	tracker, now := steady(time.Hour)
-	tracker.moves[0].Hourly = 0.05
+	tracker.moves[0].Again = 2 * time.Hour
 	if move, why := tracker.Next(now, nodepool.ConsolidateRestartable, "", after); move == nil || move.Pod != "w1" {
 		t.Errorf("%+v, %q; want w1", move, why)
 	}

@@ -141,10 +141,11 @@ func (c *consolidator) move(ctx context.Context, o *addon.Cycle, move Move) erro
 	if err != nil {
 		return fmt.Errorf("reading the actors again: %w", err)
 	}
-	found := Find(moves, move)
-	if found == nil || !fresh.Consolidate.Allows(found.Needs) || !found.Pays() {
+	at := slices.IndexFunc(moves, func(m Move) bool { return m.Pod == move.Pod && m.Node.ID == move.Node.ID })
+	if at < 0 || !fresh.Consolidate.Allows(moves[at].Needs) || !moves[at].Pays() {
 		return errors.New("its work cannot move any more")
 	}
+	found := &moves[at]
 	if !c.loop.MayWrite(fresh.Key) || c.loop.Now().Sub(readAt) > scaledown.ReadingValidity ||
 		!c.loop.MayTakeAway(ctx, fresh) {
 		return errors.New("the reading has grown old, or this process may not write")

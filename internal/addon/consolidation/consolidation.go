@@ -50,14 +50,15 @@ type Move struct {
 	Used float64
 	// Replicas are those of Serve, Actors all others that move.
 	Replicas, Actors int
-	// Hourly is the price of the worker; Cost is what it costs to launch it again if the decision was wrong: its price
-	// while it starts and until it would be idle for its timeout. Priced: both are known.
-	Hourly, Cost float64
-	Priced       bool
+	// Hourly is the price of the worker; 0 if it is unknown, or if there is none.
+	Hourly float64
+	// Again is for how long the worker would be paid for nothing if it had to be launched again: while it starts, and
+	// until it would be idle for its timeout.
+	Again time.Duration
 }
 
 // Pays reports whether the move saves money within an hour.
-func (m *Move) Pays() bool { return m.Priced && m.Hourly > m.Cost }
+func (m *Move) Pays() bool { return m.Hourly > 0 && m.Again < time.Hour }
 
 const (
 	// mostUse is the largest part of a worker that may be in use.
@@ -76,18 +77,19 @@ func Moves(in Input) []Move {
 	var moves []Move
 	work := map[string][]raydemand.Request{}
 	for _, m := range Candidates(in.View, in.Snapshot) {
-		move, requests, movable := movable(m, residents[m.Node.ID])
+		found, movable := addon.MovableWork(m.Node, residents[m.Node.ID])
 		if !movable {
 			continue
 		}
-		move.Hourly, move.Priced = addon.Hourly(&in.View.Cluster, m.Worker, in.Prices)
-		move.Cost = move.Hourly * in.again(m.Group).Hours()
-		moves = append(moves, move)
-		work[move.Pod] = requests
+		hourly, _ := addon.Hourly(&in.View.Cluster, m.Worker, in.Prices)
+		moves = append(moves, Move{Pod: m.Pod, Group: m.Group, Node: *m.Node, Needs: found.Needs, Used: share(m.Node),
+			Replicas: found.Replicas, Actors: found.Actors, Hourly: hourly,
+			Again: observe.IdleTimeout(in.View.Cluster, m.Group) + startTime})
+		work[m.Pod] = found.Requests
 	}
 	slices.SortFunc(moves, func(a, b Move) int {
-		return cmp.Or(cmp.Compare(rank(a.Needs), rank(b.Needs)), cmp.Compare(b.Hourly, a.Hourly),
-			cmp.Compare(a.Used, b.Used), cmp.Compare(a.Pod, b.Pod))
+		return cmp.Or(cmp.Compare(b.Needs, a.Needs), // serve before restartable
+			cmp.Compare(b.Hourly, a.Hourly), cmp.Compare(a.Used, b.Used), cmp.Compare(a.Pod, b.Pod))
 	})
 	var fits []Move
 	for _, move := range moves[:min(len(moves), mostTried)] {
@@ -96,18 +98,6 @@ func Moves(in Input) []Move {
 		}
 	}
 	return fits
-}
-
-func rank(needs nodepool.Consolidate) int {
-	if needs == nodepool.ConsolidateServe {
-		return 0
-	}
-	return 1
-}
-
-// again returns for how long a worker would be paid for nothing if it had to be launched again.
-func (in *Input) again(group string) time.Duration {
-	return observe.IdleTimeout(in.View.Cluster, group) + startTime
 }
 
 // Unquiet returns why no worker may be drained now whatever runs on it, or "": while anything moves, it is unknown what
@@ -186,16 +176,6 @@ func Findings(
 		all = append(all, f)
 	}
 	return all
-}
-
-// Find returns the move of the same Ray node among moves; nil if there is none.
-func Find(moves []Move, move Move) *Move {
-	for i := range moves {
-		if moves[i].Pod == move.Pod && moves[i].Node.ID == move.Node.ID {
-			return &moves[i]
-		}
-	}
-	return nil
 }
 
 // overdue returns the draining workers whose deadline is over, if their actors are to be read in this cycle: the

@@ -3,7 +3,6 @@ package consolidation
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -112,10 +111,11 @@ func (t *Tracker) Next(
 	}
 	since, steady := t.since[first.Pod]
 	switch {
-	case !first.Priced:
+	case first.Hourly == 0:
 		return nil, fmt.Sprintf("the price of group %s is unknown", first.Group)
 	case !first.Pays():
-		return nil, fmt.Sprintf("the move saves %.2f in the first hour, and costs %.2f", first.Hourly, first.Cost)
+		return nil, fmt.Sprintf("launched again, it would be paid for %s for nothing, and the move saves less",
+			first.Again)
 	case unquiet != "":
 		return nil, unquiet
 	case len(t.drained) >= perHour:
@@ -125,45 +125,23 @@ func (t *Tracker) Next(
 	case !steady:
 		return nil, "it has just become possible"
 	}
-	if due := later(since, t.quietSince).Add(after); now.Before(due) {
+	if t.quietSince.After(since) {
+		since = t.quietSince
+	}
+	if due := since.Add(after); now.Before(due) {
 		return nil, "at " + clock(due) + ", if nothing changes"
 	}
 	return first, ""
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 func clock(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
 
 // Text says what a worker is used for, where its work fits, and what that saves.
 func (m *Move) Text(currency string) string {
-	var work []string
-	if m.Replicas > 0 {
-		work = append(work, counted(m.Replicas, "Serve replica", "Serve replicas"))
-	}
-	if m.Actors > 0 {
-		work = append(work, counted(m.Actors, "restartable actor", "restartable actors"))
-	}
-	verb := "fits"
-	if m.Replicas+m.Actors > 1 {
-		verb = "fit"
-	}
-	text := fmt.Sprintf("worker %s is used to %.0f %%: its %s %s on the other workers in use", m.Pod, 100*m.Used,
-		strings.Join(work, " and "), verb)
-	if m.Priced {
+	text := fmt.Sprintf("worker %s is used to %.0f %%: its work (replicas of Serve: %d, restartable actors: %d) fits on "+
+		"the other workers in use", m.Pod, 100*m.Used, m.Replicas, m.Actors)
+	if m.Hourly > 0 {
 		text += fmt.Sprintf("; without it, the RayCluster costs %.2f %s per hour less", m.Hourly, currency)
 	}
 	return text
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -15,8 +15,8 @@ const after = 10 * time.Minute
 // found is what a look finds: one worker with a Serve replica and one with a restartable actor.
 func found() []Move {
 	return []Move{
-		{Pod: "w0", Group: "cpu", Needs: nodepool.ConsolidateServe, Hourly: 3, Cost: 0.1, Priced: true},
-		{Pod: "w1", Group: "cpu", Needs: nodepool.ConsolidateRestartable, Hourly: 3, Cost: 0.1, Priced: true},
+		{Pod: "w0", Group: "cpu", Needs: nodepool.ConsolidateServe, Hourly: 3, Again: time.Minute},
+		{Pod: "w1", Group: "cpu", Needs: nodepool.ConsolidateRestartable, Hourly: 3, Again: time.Minute},
 	}
 }
 
@@ -46,8 +46,8 @@ func TestWhenAWorkerIsDrained(t *testing.T) {
 		"not if it says none":           {after: time.Hour, opted: nodepool.ConsolidateNone, want: ""},
 		"Serve comes first":             {after: time.Hour, opted: nodepool.ConsolidateRestartable, want: "w0"},
 		"not while demand waits":        {after: time.Hour, opted: nodepool.ConsolidateServe, now: "demand waits", want: "demand waits"},
-		"not if it saves too little":    {after: time.Hour, opted: nodepool.ConsolidateServe, want: "saves 0.10 in the first hour, and costs 0.20", change: func(t *Tracker, _ time.Time) { t.moves[0].Hourly, t.moves[0].Cost = 0.1, 0.2 }},
-		"not if the price is unknown":   {after: time.Hour, opted: nodepool.ConsolidateServe, want: "price of group cpu is unknown", change: func(t *Tracker, _ time.Time) { t.moves[0].Priced = false }},
+		"not if it saves too little":    {after: time.Hour, opted: nodepool.ConsolidateServe, want: "it would be paid for 1h0m0s for nothing", change: func(t *Tracker, _ time.Time) { t.moves[0].Again = time.Hour }},
+		"not if the price is unknown":   {after: time.Hour, opted: nodepool.ConsolidateServe, want: "price of group cpu is unknown", change: func(t *Tracker, _ time.Time) { t.moves[0].Hourly = 0 }},
 		"not after demand has waited":   {after: time.Hour, opted: nodepool.ConsolidateServe, want: "just become possible", change: func(t *Tracker, now time.Time) { t.Observe(now, "session", "demand waits", false) }},
 		"not right after a launch":      {after: time.Hour, opted: nodepool.ConsolidateServe, want: "if nothing changes", change: func(t *Tracker, now time.Time) { t.Observe(now, "session", "", true) }},
 		"not beyond the budget":         {after: time.Hour, opted: nodepool.ConsolidateServe, want: "4 workers were drained", change: func(t *Tracker, now time.Time) { t.drained = []time.Time{now, now, now, now} }},
@@ -87,6 +87,9 @@ func TestSuggestionsAloneAreLookedForSeldom(t *testing.T) {
 		if looks != want {
 			t.Errorf("%q: %d looks in an hour, want %d", opted, looks, want)
 		}
+		if tracker.WantsLook(noon.Add(3*time.Hour), opted, "demand waits", after) {
+			t.Errorf("%q: actors are read although nothing may move", opted)
+		}
 	}
 }
 
@@ -109,24 +112,6 @@ func TestABudgetIsPerHour(t *testing.T) {
 	}
 	if move, why := tracker.Next(now, nodepool.ConsolidateServe, "", after); move == nil {
 		t.Errorf("nothing is drained although an hour has passed: %s", why)
-	}
-}
-
-func TestActorsAreReadSeldom(t *testing.T) {
-	tracker := &Tracker{}
-	looks := 0
-	for now := noon; now.Sub(noon) < 10*time.Minute; now = now.Add(time.Second) {
-		tracker.Observe(now, "session", "", false)
-		if tracker.WantsLook(now, nodepool.ConsolidateServe, "", after) {
-			looks++
-			tracker.Looked(now, nil, nil)
-		}
-	}
-	if looks != 10 {
-		t.Errorf("%d looks in ten minutes, want 10", looks)
-	}
-	if tracker.WantsLook(noon.Add(time.Hour), nodepool.ConsolidateServe, "demand waits", after) {
-		t.Error("actors are read although nothing may move")
 	}
 }
 
