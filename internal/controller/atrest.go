@@ -18,7 +18,7 @@ func (m *memory) AtRest(v *observe.View, i *addon.Intent) bool {
 	return len(demand.Requests)+len(demand.Gangs) == 0 &&
 		len(plan.Launch)+len(i.Launch)+len(i.Held) == 0 &&
 		!i.Any() &&
-		m.Patches.unwritten == nil && !m.fresh.rest.Resting(v.Now) &&
+		m.Patches.unwritten == nil && !m.freshRest.Resting(v.Now) &&
 		len(plan.InfeasibleRequests)+len(plan.InfeasibleGangRequests)+len(plan.InfeasibleRequestResources) == 0 &&
 		!m.lag.Active() && !m.guard.Doubts() && len(m.drains) == 0 && len(m.Patches.named) == 0 &&
 		m.Patches.reverts.Pause(v.Now) == "" && len(m.refusals.Bounds(v.Now)) == 0 &&

@@ -52,20 +52,6 @@ func (c *Controller) compute(s planner.Snapshot) planner.Plan {
 	return planner.Compute(s, s.Policy)
 }
 
-// paused returns why nothing may be taken away now, or "".
-func (c *Controller) paused(r *record, v observe.View) string {
-	return r.memory.Paused(v, c.link(r))
-}
-
-// doubt returns why Ray's reading does not prove that a node is idle, or "".
-func (c *Controller) doubt(r *record, v observe.View) string {
-	return r.memory.Doubt(v, c.link(r))
-}
-
-func (c *Controller) link(r *record) link {
-	return link{Now: c.config.Now(), Since: r.gcs.Since, MaxDataAge: c.config.MaxDataAge}
-}
-
 // Decide plans for the view; compute computes the plan of a snapshot.
 func (m *memory) Decide(
 	v observe.View, s *Config, compute func(planner.Snapshot) planner.Plan, features []addon.Feature,

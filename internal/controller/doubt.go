@@ -13,25 +13,10 @@ import (
 // GCS polls its raylets.
 const sessionPause = 2 * time.Second
 
-// freshReads are the readings from the API server before a reduction. They rest after one that failed, with err.
-type freshReads struct {
-	rest addon.Pause
-	err  error
-}
-
-// link is what the trust in a reading of Ray depends on beside the view.
-type link struct {
-	// Now is the time, which is later than that of the view.
-	Now time.Time
-	// Since is when this GCS process first answered.
-	Since time.Time
-	// MaxDataAge is the oldest reading that a reduction may use.
-	MaxDataAge time.Duration
-}
-
-// Paused returns why nothing may be taken away now, or "".
-func (m *memory) Paused(v observe.View, link link) string {
-	switch doubt := m.Doubt(v, link); {
+// paused returns why nothing may be taken away now, or "".
+func (c *Controller) paused(r *record, v observe.View) string {
+	m := &r.memory
+	switch doubt := c.doubt(r, v); {
 	case doubt != "":
 		return doubt
 	case v.Cluster.Unknown() != "":
@@ -43,25 +28,25 @@ func (m *memory) Paused(v observe.View, link link) string {
 	case m.Patches.Rest(v.Now):
 		// The pod of a drained node could not be named. The next patch comes before any drain.
 		return "the last patch failed, and the next one is not due yet"
-	case m.fresh.rest.Resting(v.Now):
-		return fmt.Sprintf("reading the RayCluster again before a reduction failed: %v", m.fresh.err)
+	case m.freshRest.Resting(v.Now):
+		return fmt.Sprintf("reading the RayCluster again before a reduction failed: %v", m.freshErr)
 	}
 	return ""
 }
 
-// Doubt returns why Ray's reading does not prove that a node is idle, or "".
-func (m *memory) Doubt(v observe.View, link link) string {
-	switch {
+// doubt returns why Ray's reading does not prove that a node is idle, or "".
+func (c *Controller) doubt(r *record, v observe.View) string {
+	switch guard := &r.memory.guard; {
 	case !v.Live():
 		return "Ray's state cannot be read"
 	case v.Head == nil:
 		return "the GCS does not list its own head, so its list of nodes is incomplete"
-	case m.guard.Doubts():
-		return m.guard.Message
-	case v.Now.Sub(link.Since) < sessionPause:
+	case guard.Doubts():
+		return guard.Message
+	case v.Now.Sub(r.gcs.Since) < sessionPause:
 		return "this Ray session is new to Heliostat, and not all of its nodes may be back yet"
 	}
-	if age := link.Now.Sub(v.ReadAt); age > link.MaxDataAge {
+	if age := c.config.Now().Sub(v.ReadAt); age > c.config.MaxDataAge {
 		return fmt.Sprintf("Ray's state is %s old", planner.Span(age.Seconds()))
 	}
 	return ""
@@ -69,15 +54,15 @@ func (m *memory) Doubt(v observe.View, link link) string {
 
 // WantsFreshList reports whether the drop guard waits for a list from the API server, and it may be read now.
 func (m *memory) WantsFreshList(now time.Time) bool {
-	return m.guard.WantsFreshList(now) && !m.Patches.Rest(now) && !m.fresh.rest.Resting(now)
+	return m.guard.WantsFreshList(now) && !m.Patches.Rest(now) && !m.freshRest.Resting(now)
 }
 
 // FreshRead notes how a reading from the API server ended.
 func (m *memory) FreshRead(now time.Time, err error) {
-	m.fresh.err = err
+	m.freshErr = err
 	if err != nil {
-		m.fresh.rest.Fail(now)
+		m.freshRest.Fail(now)
 		return
 	}
-	m.fresh.rest = addon.Pause{}
+	m.freshRest = addon.Pause{}
 }

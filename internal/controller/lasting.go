@@ -70,9 +70,9 @@ func (m *memory) reductionEvents(o *addon.Cycle) (all []addon.Event) {
 	if m.guard.Doubts() && o.Paused != "" {
 		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonReductionsPaused, Message: o.Paused})
 	}
-	if m.fresh.err != nil {
+	if m.freshErr != nil {
 		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonReductionsPaused, Message: fmt.Sprintf(
-			"reading the RayCluster again before a reduction failed: %v", m.fresh.err)})
+			"reading the RayCluster again before a reduction failed: %v", m.freshErr)})
 	}
 	if reverted := m.Patches.reverts.Text(o.View.Now); reverted != "" {
 		all = append(all, addon.Event{Warning: true, Reason: addon.ReasonReplicasReverted, Message: reverted})

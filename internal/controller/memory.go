@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
@@ -24,7 +25,9 @@ type memory struct {
 	// shapes outlive the nodes they were learned from, so that a group scaled to zero keeps its real shape.
 	shapes   observe.Shapes
 	movement movement
-	fresh    freshReads
+	// freshRest is the pause after a reading from the API server before a reduction that failed, with freshErr.
+	freshRest addon.Pause
+	freshErr  error
 	// turn is where the next plan continues among demand that was too much for the last one.
 	turn string
 }
@@ -170,18 +173,14 @@ func (m *memory) snapshot(v observe.View, s *Config, warm *planner.Warm) planner
 	if input.Head != nil {
 		input.Unplaceable[input.Head.ID] = m.unplaceable.Of(input.Head, v.Now)
 	}
-	var starting []observe.Member
 	for _, member := range input.Members {
-		if member.Node == nil {
-			starting = append(starting, member)
-		} else {
+		if member.Node != nil {
 			m.addNode(&input, member.Node)
 		}
 		if member.Dead() && m.clocks.DeadFor(member.Pod, v.Now) >= s.DeadGrace {
 			input.Crashed[member.Pod] = true
 		}
 	}
-	input.Arrivals = observe.Arrivals(v.Cluster, starting)
 	snapshot := observe.Assemble(input)
 	snapshot.Policy, snapshot.Turn = s.Policy, m.turn
 	return snapshot

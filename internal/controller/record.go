@@ -39,7 +39,9 @@ type remembered struct {
 
 	// Of the steps of a cycle, in the order of steps.
 	numGPUs numGPUs
-	reports reports
+	// lastReport is what Ray was last told, at reportedAt: it is sent again when it changes, or after ReportEvery.
+	lastReport raydemand.Report
+	reportedAt time.Time
 
 	features []addon.Feature
 }
@@ -71,7 +73,7 @@ func (c *Controller) recreated(r *record, uid string) {
 // voidRay forgets what was observed of a Ray session that is over, and what was reported to it.
 func (r *record) voidRay() {
 	r.memory.VoidRay()
-	r.reports = reports{}
+	r.lastReport, r.reportedAt = raydemand.Report{}, time.Time{}
 }
 
 // keepRecent keeps the latest actions for the web page; those that scale nothing would displace the others.
@@ -85,10 +87,4 @@ func (r *record) keepRecent(actions []addon.Action) {
 	if surplus := len(r.recent) - kept; surplus > 0 {
 		r.recent = append([]addon.Action(nil), r.recent[surplus:]...)
 	}
-}
-
-// reports remembers the last report to Ray: it is sent again when it changes, or after ReportEvery.
-type reports struct {
-	last   raydemand.Report
-	sentAt time.Time
 }

@@ -23,15 +23,15 @@ const minReportInterval = time.Second
 // next one is due; scaling does not depend on it.
 func (c *Controller) report(ctx context.Context, r *record, o *addon.Cycle) {
 	v := o.View
-	if !v.Live() || r.gcs.Ray == nil || v.Now.Sub(r.reports.sentAt) < minReportInterval ||
+	if !v.Live() || r.gcs.Ray == nil || v.Now.Sub(r.reportedAt) < minReportInterval ||
 		!c.kube.MayWrite(v.Cluster.Key) {
 		return
 	}
 	report := r.memory.Report(v, &o.Intent.Snapshot)
-	if reflect.DeepEqual(report, r.reports.last) && v.Now.Sub(r.reports.sentAt) < c.config.ReportEvery {
+	if reflect.DeepEqual(report, r.lastReport) && v.Now.Sub(r.reportedAt) < c.config.ReportEvery {
 		return
 	}
-	r.reports.last, r.reports.sentAt = report, v.Now
+	r.lastReport, r.reportedAt = report, v.Now
 	ctx, cancel := context.WithTimeout(ctx, c.config.GCSTimeout)
 	defer cancel()
 	if err := r.gcs.Ray.Report(ctx, report); err != nil {

@@ -62,7 +62,7 @@ func (w *world) settle() {
 	w.t.Helper()
 	w.cycle()
 	w.now = w.now.Add(sessionPause)
-	w.c.record(key).reports = reports{}
+	w.c.record(key).lastReport, w.c.record(key).reportedAt = raydemand.Report{}, time.Time{}
 	w.dials, w.ray.reads, w.ray.reports, w.kube.events, w.kube.changes = 1, 0, nil, nil, nil
 }
 

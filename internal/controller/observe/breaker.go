@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,12 +63,24 @@ type podCounts struct {
 
 // observe adds one reading.
 func (b *Breaker) observe(now time.Time, s podCounts, settings BreakerSettings) {
-	progress := b.noteJoined(s)
+	joined, progress := make(map[string]bool, len(s.there)), false // one whose Ray node came back proves nothing
+	for _, uid := range s.there {
+		if b.joined[uid] {
+			joined[uid] = true
+		}
+	}
+	for _, uid := range s.joined {
+		progress, joined[uid] = progress || !b.joined[uid], true
+	}
+	b.joined = joined
 	if progress {
 		b.failures = nil
 	}
 	if progress && s.proof == "" {
-		b.OpenUntil, b.failedAt = earlierOf(b.OpenUntil, now), time.Time{}
+		b.failedAt = time.Time{}
+		if b.Open(now) {
+			b.OpenUntil = now
+		}
 	}
 	switch {
 	case s.waiting == 0 || progress:
@@ -91,33 +104,6 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings BreakerSettings) 
 		b.trip(now, settings,
 			fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(settings.AllocationTimeout.Seconds()), s.why))
 	}
-}
-
-// noteJoined reports whether a pod has joined for the first time: one whose Ray node died and came back proves
-// nothing.
-func (b *Breaker) noteJoined(s podCounts) (progress bool) {
-	for _, uid := range s.joined {
-		progress = progress || !b.joined[uid]
-	}
-	if !progress && len(b.joined) == len(s.joined) {
-		return false // all that had joined still do
-	}
-	before := b.joined
-	b.joined = setOf(s.joined)
-	for _, uid := range s.there {
-		if before[uid] {
-			b.joined[uid] = true
-		}
-	}
-	return progress
-}
-
-func setOf(uids []string) map[string]bool {
-	set := make(map[string]bool, len(uids))
-	for _, uid := range uids {
-		set[uid] = true
-	}
-	return set
 }
 
 // failuresForProof is how many pods in a row must fail before they join: a single one may be on a bad node or evicted.
@@ -153,14 +139,6 @@ func (b *Breaker) trip(now time.Time, settings BreakerSettings, reason string) {
 
 func (b *Breaker) Open(now time.Time) bool { return now.Before(b.OpenUntil) }
 
-// earlierOf returns the earlier of two times; a zero a stays zero.
-func earlierOf(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // Breakers holds one breaker per group name.
 type Breakers map[string]*Breaker
 
@@ -176,7 +154,7 @@ func (b Breakers) Observe(
 		s := seen[g.Name]
 		s.proof = proofs[g.Name]
 		if b[g.Name] == nil {
-			b[g.Name] = &Breaker{joined: setOf(s.joined)}
+			b[g.Name] = &Breaker{}
 		}
 		b[g.Name].observe(now, s, settings)
 	}
@@ -228,10 +206,7 @@ func countPods(now time.Time, cluster nodepool.Cluster, members []Member) map[st
 }
 
 func failureOf(m Member) string {
-	if m.FailedWhy != "" {
-		return m.Pod + ": " + m.FailedWhy
-	}
-	return m.Pod + ": its Ray container ended; see its log"
+	return m.Pod + ": " + cmp.Or(m.FailedWhy, "its Ray container ended; see its log")
 }
 
 // Pause restarts the clocks of waiting groups: while the GCS does not answer, no join can be observed.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"heliostat.dev/heliostat/internal/planner"
 )
 
 func TestTheScoreOfAGroupThatFailedFollowsRaysCurve(t *testing.T) {
@@ -36,11 +38,14 @@ func TestTheScoreOfAGroupThatFailedFollowsRaysCurve(t *testing.T) {
 func TestOfGroupsThatFailedTheOneThatFailedLongerAgoIsBetterStocked(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := Breakers{"old": {failedAt: now.Add(-time.Hour)}, "new": {failedAt: now.Add(-20 * time.Minute)}, "well": {}}
-	older, newer, well := b.AvailabilityOf("old", now).CloudAvailability, b.AvailabilityOf("new", now).CloudAvailability, b.AvailabilityOf("well", now).CloudAvailability
-	if older == nil || newer == nil || well != nil || *newer != 0 || *older <= *newer || *older >= 1 {
-		t.Errorf("availability is %v, %v and %v; want more than 0, 0 and none", older, newer, well)
+	older, newer, well := planner.Group{Name: "old"}, planner.Group{Name: "new"}, planner.Group{Name: "well"}
+	for _, g := range []*planner.Group{&older, &newer, &well} {
+		b.Rank(g, now)
 	}
-	if score := b.AvailabilityOf("new", now).RecoverableScore; score != nil {
+	if well.CloudAvailability != nil || *newer.CloudAvailability != 0 || *older.CloudAvailability <= 0 || *older.CloudAvailability >= 1 {
+		t.Errorf("availability is %v, %v and %v; want more than 0, 0 and none", *older.CloudAvailability, *newer.CloudAvailability, well.CloudAvailability)
+	}
+	if score := newer.RecoverableScore; score != nil {
 		t.Errorf("score = %v twenty minutes after the failure, want none", *score)
 	}
 }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -164,21 +165,14 @@ func shapeOf(r raydemand.Request) string {
 }
 
 func largerFirst(a, b raydemand.Request) int {
-	if len(a.Bundle) != len(b.Bundle) {
-		return len(b.Bundle) - len(a.Bundle)
+	sum := func(b raydemand.Bundle) (all raydemand.Amount) {
+		for _, amount := range b {
+			all = all.Plus(amount)
+		}
+		return all
 	}
-	var sumA, sumB raydemand.Amount
-	for _, amount := range a.Bundle {
-		sumA = sumA.Plus(amount)
-	}
-	for _, amount := range b.Bundle {
-		sumB = sumB.Plus(amount)
-	}
-	switch {
-	case sumA > sumB:
-		return -1
-	case sumA < sumB:
-		return 1
+	if c := cmp.Or(len(b.Bundle)-len(a.Bundle), cmp.Compare(sum(b.Bundle), sum(a.Bundle))); c != 0 {
+		return c
 	}
 	return strings.Compare(shapeOf(a), shapeOf(b))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -43,48 +44,38 @@ const (
 // node on its way, whatever the Events say. If NodeClaims can be read, a promise without a claim counts as silence. If
 // they cannot be read, silence is no proof.
 type Shortages struct {
-	// refused and silent are since when a pod is in that state while no NodeClaim has room for it.
-	refused, silent map[string]time.Time
+	// clocks are since when something counts against a pod while no NodeClaim has room for it.
+	clocks map[string]shortageClock
 	// Coming are the pods that have a node on its way.
 	Coming map[string]bool
 }
 
-// shortage is the proof about one group: the pods concerned, and the message.
-type shortage struct {
-	pods []string
-	why  string
+// shortageClock is since when a node autoscaler has refused a pod, or says nothing of it.
+type shortageClock struct {
+	since   time.Time
+	refused bool
 }
 
 // Observe adds one reading and returns the proof by group. members are sorted by pod.
 func (s *Shortages) Observe(
 	now time.Time, cluster nodepool.Cluster, members []Member, settings BreakerSettings,
 ) map[string]string {
-	next := Shortages{
-		refused: map[string]time.Time{},
-		silent:  map[string]time.Time{},
-		Coming:  s.podsComing(cluster, members),
-	}
-	short := map[string]*shortage{}
+	next := Shortages{clocks: map[string]shortageClock{}, Coming: s.podsComing(cluster, members)}
+	pods, whys := map[string][]string{}, map[string]string{}
 	for _, m := range members {
 		if !Unplaced(m) || next.Coming[m.Pod] {
 			continue
 		}
-		why := s.judge(&next, now, cluster, m, settings)
-		if why == "" {
-			continue
+		if why := s.judge(&next, now, cluster, m, settings); why != "" {
+			pods[m.Group] = append(pods[m.Group], m.Pod)
+			whys[m.Group] = cmp.Or(m.NodeRefused, whys[m.Group], why)
 		}
-		if short[m.Group] == nil {
-			short[m.Group] = &shortage{}
-		}
-		of := short[m.Group]
-		of.pods, of.why = append(of.pods, m.Pod), cmp.Or(m.NodeRefused, of.why, why)
 	}
 	*s = next
-	proofs := make(map[string]string, len(short))
-	for group, of := range short {
-		proofs[group] = fmt.Sprintf("no node is available for %s: %s", podsSuch(of.pods), of.why)
+	for group, why := range whys {
+		whys[group] = fmt.Sprintf("no node is available for %s: %s", podsSuch(pods[group]), why)
 	}
-	return proofs
+	return whys
 }
 
 // judge runs the clock of one pod without a node on its way, and returns why no node comes for it once that is proven.
@@ -92,32 +83,28 @@ func (s *Shortages) judge(
 	next *Shortages, now time.Time, cluster nodepool.Cluster, m Member, settings BreakerSettings,
 ) (why string) {
 	seen := cluster.NodeClaims == nodepool.NodeClaimsRead
+	least, why := settles(m, seen), m.NodeRefused
 	switch {
 	case m.NodePromised && !(m.ByKarpenter && seen):
+		return ""
 	case m.NodeRefused != "":
-		next.refused[m.Pod] = s.firstSeen(s.refused, m.Pod, now)
-		if now.Sub(next.refused[m.Pod]) >= settles(m, seen) {
-			return m.NodeRefused
-		}
 	case cluster.ProvisionersSeen && cluster.NodeClaims != nodepool.NodeClaimsForbidden:
-		grace := settings.UnschedulableGrace
+		least, why = settings.UnschedulableGrace, "no node autoscaler adds a node; "+m.Unschedulable
 		if seen {
-			grace = max(grace, karpenterRound)
+			least = max(least, karpenterRound)
 		}
-		next.silent[m.Pod] = s.firstSeen(s.silent, m.Pod, now)
-		if now.Sub(next.silent[m.Pod]) >= grace {
-			return "no node autoscaler adds a node; " + m.Unschedulable
-		}
+	default:
+		return ""
 	}
-	return ""
-}
-
-// firstSeen is when the pod was first in the state that the map remembers.
-func (s *Shortages) firstSeen(state map[string]time.Time, pod string, now time.Time) time.Time {
-	if at, known := state[pod]; known {
-		return at
+	clock, runs := s.clocks[m.Pod]
+	if refused := m.NodeRefused != ""; !runs || clock.refused != refused {
+		clock = shortageClock{now, refused}
 	}
-	return now
+	next.clocks[m.Pod] = clock
+	if now.Sub(clock.since) < least {
+		return ""
+	}
+	return why
 }
 
 // settles returns how long a refusal must stand. If Karpenter requested a machine for a pod before it refused the pod,
@@ -156,18 +143,10 @@ func (s *Shortages) podsComing(cluster nodepool.Cluster, members []Member) map[s
 	return coming
 }
 
-// clock is since when something counts against a pod; zero if nothing does.
-func (s *Shortages) clock(pod string) time.Time {
-	if since, refused := s.refused[pod]; refused {
-		return since
-	}
-	return s.silent[pod]
-}
-
 // byClock puts pods without a running clock first, then the latest before the earliest, so that the clocks of pods
 // without a node on its way continue.
 func (s *Shortages) byClock(a, b Member) int {
-	left, right := s.clock(a.Pod), s.clock(b.Pod)
+	left, right := s.clocks[a.Pod].since, s.clocks[b.Pod].since
 	if left.IsZero() || right.IsZero() {
 		return left.Compare(right)
 	}
@@ -205,23 +184,16 @@ func recoverableScore(age time.Duration) float64 {
 	return min(age.Seconds()/recoveryWindow.Seconds(), 1)
 }
 
-// Availability is what the plan needs to know of a group that failed recently.
-type Availability struct {
-	// Cooldown is for how long it gets no launches, Reason why.
-	Cooldown time.Duration
-	Reason   string
-	// RecoverableScore is the score of recoverableScore; CloudAvailability ranks the groups that failed, the longest
-	// ago first, by Ray's formula, 1 - stamp/newest stamp. Both are nil if they are 1.
-	RecoverableScore, CloudAvailability *float64
-}
-
-func (b Breakers) AvailabilityOf(group string, now time.Time) (s Availability) {
-	entry := b[group]
+// Rank says of a group that failed recently how it ranks among others: by the score of recoverableScore and, the
+// longest ago first, by Ray's formula of the stock, 1 - stamp/newest stamp. It closes the group while its breaker is
+// open.
+func (b Breakers) Rank(group *planner.Group, now time.Time) {
+	entry := b[group.Name]
 	if entry == nil || entry.failedAt.IsZero() {
-		return s
+		return
 	}
 	if score := recoverableScore(now.Sub(entry.failedAt)); score < 1 {
-		s.RecoverableScore = &score
+		group.RecoverableScore = &score
 	}
 	newest := entry.failedAt
 	for _, other := range b {
@@ -230,9 +202,8 @@ func (b Breakers) AvailabilityOf(group string, now time.Time) (s Availability) {
 		}
 	}
 	stock := 1 - float64(entry.failedAt.Unix())/float64(newest.Unix())
-	s.CloudAvailability = &stock
-	if entry.Open(now) {
-		s.Cooldown, s.Reason = entry.OpenUntil.Sub(now), entry.Reason
+	group.CloudAvailability = &stock
+	if group.Closed == "" && entry.Open(now) {
+		group.Closed, group.CoolingSeconds = entry.Reason, entry.OpenUntil.Sub(now).Seconds()
 	}
-	return s
 }

@@ -38,8 +38,6 @@ type SnapshotInput struct {
 	Breakers Breakers
 	// NodeComing are the pods for which a node is on its way.
 	NodeComing map[string]bool
-	// Arrivals say where the starting workers are, by UID.
-	Arrivals map[string]*arrival.State
 	// Since is since when a group has requested pods that do not exist yet.
 	Since  map[string]time.Time
 	Shapes Shapes
@@ -66,13 +64,13 @@ func Assemble(s SnapshotInput) planner.Snapshot {
 	snapshot.KeptResources, snapshot.OwnedRequests, snapshot.Warm = s.PlainRequests, s.OwnedRequests, s.Warm
 	snapshot.Quotas = append(snapshot.Quotas, s.Quotas...)
 	snapshot.Nodes = make([]planner.Node, 0, len(s.Members))
-	room := maxExpected
+	room, starting := maxExpected, arrivals(s.Cluster, s.Members)
 	for i := range snapshot.Groups {
 		group := &snapshot.Groups[i]
 		known, _ := s.Cluster.Group(group.Name)
 		g := *known
 		s.complete(group, g)
-		snapshot.Nodes = s.appendNodes(snapshot.Nodes, g, group)
+		snapshot.Nodes = s.appendNodes(snapshot.Nodes, g, group, starting)
 		if Reconciled(s.Cluster, g.Name) {
 			expected := s.expected(g, group, room)
 			room -= len(expected)
@@ -111,11 +109,7 @@ func (s SnapshotInput) complete(group *planner.Group, g nodepool.WorkerGroup) {
 	if group.Closed == "" && s.Cluster.Refused {
 		group.Closed = "the operator rejects the RayCluster's spec; see findings"
 	}
-	availability := s.Breakers.AvailabilityOf(g.Name, s.Now)
-	group.RecoverableScore, group.CloudAvailability = availability.RecoverableScore, availability.CloudAvailability
-	if group.Closed == "" && availability.Cooldown > 0 {
-		group.Closed, group.CoolingSeconds = availability.Reason, availability.Cooldown.Seconds()
-	}
+	s.Breakers.Rank(group, s.Now)
 	if group.Closed == "" {
 		group.Closed = s.DemandUnknown
 	}
@@ -134,7 +128,9 @@ func (s SnapshotInput) nodesComing(g nodepool.WorkerGroup) int {
 
 // appendNodes appends the group's pods that exist. A failed one is left out: the operator replaces it, so it is
 // expected.
-func (s SnapshotInput) appendNodes(nodes []planner.Node, g nodepool.WorkerGroup, group *planner.Group) []planner.Node {
+func (s SnapshotInput) appendNodes(
+	nodes []planner.Node, g nodepool.WorkerGroup, group *planner.Group, starting map[string]*arrival.State,
+) []planner.Node {
 	reconciled := Reconciled(s.Cluster, g.Name)
 	for _, m := range s.Members {
 		if m.Group != g.Name || (m.Failed && !m.Named && !m.Terminating) {
@@ -157,7 +153,7 @@ func (s SnapshotInput) appendNodes(nodes []planner.Node, g nodepool.WorkerGroup,
 			node.Labels = group.Labels
 			node.Since = m.CreatedAt
 			if node.State != planner.Leaving {
-				node.Arrival = s.Arrivals[m.UID]
+				node.Arrival = starting[m.UID]
 			}
 		}
 		if node.State == planner.Idle {
