@@ -67,12 +67,6 @@ var boundSources = map[string][]source{
 	},
 }
 
-// ratios says which file measures each value of the label `of` of heliostat_bound_used_ratio.
-var ratios = map[string]string{
-	"series":  "internal/telemetry/collect.go",
-	"history": "cmd/autoscaler/engine/run.go",
-}
-
 // metricsOfTheProduct returns the names of the metrics that exist.
 func metricsOfTheProduct(t *testing.T) map[string]bool {
 	t.Helper()
@@ -82,39 +76,6 @@ func metricsOfTheProduct(t *testing.T) map[string]bool {
 		names[found[1]] = true
 	}
 	return names
-}
-
-// TestTheSharesOfBoundsInUseAreMeasured: the table of bounds, the reference and the runbook name those that the product
-// has, and the alert leaves out the others than the runbook.
-func TestTheSharesOfBoundsInUseAreMeasured(t *testing.T) {
-	of := func(expression, text string) map[string]string {
-		found := map[string]string{}
-		for _, match := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
-			found[match[1]] = ratios[match[1]]
-		}
-		return found
-	}
-	table := of(`\{of="([a-z_]+)"\}`, between(t, "docs/operations.md", "\n## Bounds\n", "\n## "))
-	reference := of("`([a-z_]+)`", between(t, "docs/reference/telemetry.md", "| `heliostat_bound_used_ratio` | `of` |", "\n"))
-	runbook := of("\n\\| `([a-z_]+)` \\|", read(t, "docs/runbooks/HeliostatBoundNearlyUsed.md"))
-	delete(runbook, "of")
-	left, _, _ := strings.Cut(between(t, "deploy/alerts/heliostat.yaml", `heliostat_bound_used_ratio{of!~"`, "\n"), `"`)
-	for _, name := range strings.Split(left, "|") {
-		if _, both := runbook[name]; both {
-			t.Errorf("the runbook has %s, which the alert leaves out", name)
-		}
-		runbook[name] = ratios[name]
-	}
-	for where, found := range map[string]map[string]string{"table": table, "reference": reference, "runbook and alert": runbook} {
-		if diff := cmp.Diff(ratios, found); diff != "" {
-			t.Errorf("values of `of` (-product +%s):\n%s", where, diff)
-		}
-	}
-	for name, path := range ratios {
-		if text := read(t, path); !strings.Contains(text, `"`+name+`":`) && !strings.Contains(text, `["`+name+`"] =`) {
-			t.Errorf("%s does not measure %q", path, name)
-		}
-	}
 }
 
 // TestBoundsAreThoseOfTheCode: each row of the table of bounds has the numbers of the code, and names metrics that exist.

@@ -30,7 +30,7 @@ const (
 // collect sets the observable instruments.
 func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	all := m.oldestFirst()
-	room, dropped, fullest := m.most, 0, 0.0
+	room, dropped := m.most, 0
 	for _, known := range all {
 		s := seriesWriter{observer: observer, observed: m.observed,
 			room: min(room, m.mostOfCluster)}
@@ -41,21 +41,11 @@ func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 		m.setCluster(&s, known)
 		room -= s.written
 		dropped += s.dropped
-		fullest = max(fullest, float64(s.written)/float64(m.mostOfCluster))
 	}
 	observer.ObserveFloat64(m.observed["heliostat_clusters"], float64(len(all)))
 	leads := m.config.Leads != nil && m.config.Leads()
 	observer.ObserveFloat64(m.observed["heliostat_leading"], choose(leads, 1.0, 0.0))
 	m.observeDivision(observer)
-	used := map[string]float64{}
-	if m.config.Bounds != nil {
-		used = m.config.Bounds.Used()
-	}
-	used["series"] = max(fullest, 1-float64(room)/float64(m.most))
-	for of, part := range used {
-		observer.ObserveFloat64(m.observed["heliostat_bound_used_ratio"], part,
-			metric.WithAttributes(attribute.String("of", of)))
-	}
 	observer.ObserveFloat64(m.observed["heliostat_dropped_series"], float64(dropped))
 	return nil
 }
@@ -129,9 +119,6 @@ func setEach[N int | int64 | float64](s *seriesWriter, name, label string, value
 // setCost sets the counters of one account, without those that it does not have.
 func (s *seriesWriter) setCost(spent ledger.Row, currency string) {
 	labels := []string{"group", spent.Group, "owner", spent.Owner, "cause", string(spent.Cause)}
-	if spent.PodSeconds > 0 {
-		s.set("heliostat_pod_seconds_total", spent.PodSeconds, labels...)
-	}
 	if spent.GPUSeconds > 0 {
 		s.set("heliostat_gpu_seconds_total", spent.GPUSeconds, labels...)
 	}

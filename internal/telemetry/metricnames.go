@@ -61,8 +61,6 @@ var instruments = []struct {
 		"Times that another field manager set back the replicas that Heliostat wrote.", nil},
 	{total, "heliostat_idle_gpu_hours_total", "h",
 		"GPUs of living Ray workers that no task or actor held, times hours, by cause.", nil},
-	{total, "heliostat_pod_seconds_total", "s",
-		"Pods times seconds (the head is one) by group, owner, Ray job and cause: what they were spent for.", nil},
 	{total, "heliostat_gpu_seconds_total", "s",
 		"GPUs of pods on nodes, as Ray counts them, times seconds, by group, owner, Ray job and cause.", nil},
 	{total, "heliostat_cost_total", "",
@@ -111,8 +109,6 @@ var instruments = []struct {
 	{gauge, "heliostat_shards_read_age_seconds", "s",
 		"How long ago this process has read the Leases of all shards. Absent without --shards and before the " +
 			"first reading.", nil},
-	{gauge, "heliostat_bound_used_ratio", "",
-		"How much of a bound of what the process keeps is in use: 1 is all of it.", nil},
 	{gauge, "heliostat_dropped_series", "{series}",
 		"Series of clusters that this collection left out because there are too many.", nil},
 	{gauge, "autoscaler_active_nodes", "{node}", "Ray nodes that are alive, by node type.", nil},

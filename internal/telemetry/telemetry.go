@@ -37,8 +37,6 @@ type Config struct {
 	Log *slog.Logger
 	// Leads reports whether this process currently makes decisions and can write; nil if it never does.
 	Leads func() bool
-	// Bounds knows how much of each bound of what the process keeps is in use; nil if nothing is known.
-	Bounds *Bounds
 	// Division returns what this process knows of the shards; nil, or false, without shards.
 	Division func() (Division, bool)
 }

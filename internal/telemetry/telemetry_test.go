@@ -31,11 +31,8 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // start returns telemetry that only Prometheus reads.
 func start(t testing.TB) (*Telemetry, *prometheus.Registry) {
 	t.Helper()
-	registry, bounds := prometheus.NewRegistry(), &Bounds{}
-	bounds.Add(func() map[string]float64 { return map[string]float64{"history": 0.5} })
-	bounds.Add(func() map[string]float64 { return map[string]float64{"streams": 0.25} })
+	registry := prometheus.NewRegistry()
 	report, err := Start(t.Context(), Config{Registerer: registry, Leads: func() bool { return true },
-		Bounds: bounds,
 		Division: func() (Division, bool) {
 			return Division{Shard: "heliostat-a", Shards: 3, Unowned: 2, ReadAge: 3 * time.Second}, true
 		}})
@@ -172,9 +169,6 @@ heliostat_decisions_total{decision=scale-down,reason=idle} 1
 heliostat_decisions_total{decision=replace,reason=launch} 1
 heliostat_seen_to_patched_seconds{} 3
 heliostat_stage_seconds{stage=seen_to_patched} 3
-heliostat_bound_used_ratio{of=history} 0.5
-heliostat_bound_used_ratio{of=streams} 0.25
-heliostat_bound_used_ratio{of=series} 0.042
 heliostat_api_errors_total{code=409,method=PATCH} 1
 heliostat_clusters{} 1
 heliostat_leading{} 1
@@ -189,7 +183,6 @@ heliostat_replicas_reverted_total{cluster=llm,OF} 1
 heliostat_idle_gpu_hours_total{cause=fragment,cluster=llm,OF} 0
 heliostat_idle_gpu_hours_total{cause=leaving,cluster=llm,OF} 0
 heliostat_idle_gpu_hours_total{cause=no_idle_timeout,cluster=llm,OF} 0
-heliostat_pod_seconds_total{cause=idle,cluster=llm,group=gpu,OF,owner=RayJob/a} 60
 heliostat_gpu_seconds_total{cause=idle,cluster=llm,group=gpu,OF,owner=RayJob/a} 480
 heliostat_cost_total{cause=idle,cluster=llm,currency=USD,group=gpu,OF,owner=RayJob/a} 0.25
 heliostat_workers_going{cluster=llm,OF,sign=aws-spot} 1

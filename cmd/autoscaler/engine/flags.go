@@ -80,8 +80,6 @@ type options struct {
 	ready readiness
 	// park ends the engine of a sidecar, which then starts again and waits until its RayCluster is given back.
 	park func()
-	// bounds knows how much of each bound of what the process keeps is in use.
-	bounds telemetry.Bounds
 	// past keeps decisions for callers of the REST API.
 	past *History
 	// giveBack takes what callers want back.

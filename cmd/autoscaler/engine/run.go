@@ -84,7 +84,6 @@ func (o *options) run(c *cobra.Command) error {
 		Version:    api.Release,
 		Log:        local,
 		Leads:      o.ready.leads,
-		Bounds:     &o.bounds,
 		Division:   o.ready.division,
 	})
 	if err != nil {
@@ -142,7 +141,6 @@ func (o *options) work(ctx context.Context, servers *servers) error {
 // passOn passes decisions to telemetry, costs and history. It returns the prices of nodes.
 func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book {
 	o.past = newHistory(0, 0)
-	o.bounds.Add(func() map[string]float64 { return map[string]float64{"history": o.past.Used()} })
 	book := o.prices.With(o.kube.Pools)
 	book.Names = o.kube.GPUs.Names
 	o.costs = costs.New(&book)
