@@ -37,9 +37,6 @@ type nodeDevices struct {
 	byNode    map[string]devicesOfNode
 	others    dra.Supply // on nodes that are not in byNode
 	newest    int64      // version
-
-	// answered is closed when the API server has responded about all kinds.
-	answered chan struct{}
 }
 
 // devicesOfNode are the devices of one node, and what they supply. version differs after each change.
@@ -67,7 +64,7 @@ func newNodeDevices(
 ) *nodeDevices {
 	return &nodeDevices{
 		clients: clients, served: served, log: log, changed: changed,
-		forbidden: map[string]bool{}, answered: make(chan struct{}),
+		forbidden: map[string]bool{},
 	}
 }
 
@@ -125,7 +122,7 @@ func (d *nodeDevices) change(kind string, apply func() bool) {
 	wasForbidden, heard := d.forbidden[kind]
 	changed := apply() || wasForbidden || !heard
 	d.stale = d.stale || changed
-	d.hear(kind, false)
+	d.forbidden[kind] = false
 	d.mu.Unlock()
 	if changed {
 		d.changed(kind != dra.ResourceClaims)
@@ -138,7 +135,7 @@ func (d *nodeDevices) forbid(kind string, err error) {
 	before := d.forbidden[kind]
 	d.devices.Clear(kind)
 	d.stale = true
-	d.hear(kind, true)
+	d.forbidden[kind] = true
 	d.mu.Unlock()
 	if !before {
 		d.log.Info(kind+" are forbidden, so plans do not count what they say about devices", "reason", err)
@@ -146,12 +143,11 @@ func (d *nodeDevices) forbid(kind string, err error) {
 	}
 }
 
-// hear notes that the API server has responded about a kind. The caller holds mu.
-func (d *nodeDevices) hear(kind string, forbidden bool) {
-	d.forbidden[kind] = forbidden
-	if len(d.forbidden) == len(deviceKinds) && !isClosed(d.answered) {
-		close(d.answered)
-	}
+// answered reports whether the API server has responded about all kinds.
+func (d *nodeDevices) answered() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.forbidden) == len(deviceKinds)
 }
 
 // now returns the devices of each node that has some, and what is supplied on the others. Nodes whose devices did not

@@ -140,6 +140,8 @@ type nodeView struct {
 	stock *landing.Nodes
 	// forbidden: this process may not read nodes.
 	forbidden bool
+	// whole: the API server has responded about nodes, pods and devices.
+	whole bool
 }
 
 func newNodes(client reflector.Client[*corev1.NodeList], log *slog.Logger, changed func()) *nodes {
@@ -153,7 +155,7 @@ func (n *nodes) configure(reader sharing.Reader, pools landing.Config) {
 
 // readUse makes views include what pods take of the nodes, and ResourceClaims of their devices. Call it before Start.
 func (n *nodes) readUse(pods podClient, devices *nodeDevices) {
-	n.use.pods, n.use.devices, n.use.shown = newNodePods(pods, n.log, n.touchUse), devices, make(chan struct{})
+	n.use.pods, n.use.devices = newNodePods(pods, n.log, n.touchUse), devices
 }
 
 // setCeilings sets how far pools can grow, and whether that has all of Karpenter's NodePools.
@@ -196,7 +198,7 @@ func (n *nodes) publish(ctx context.Context) {
 		if stale || facts == nil {
 			facts = n.viewNow()
 		}
-		n.showUse(facts)
+		n.view.Store(n.withUse(facts))
 		if stale {
 			n.changed()
 		}

@@ -3,10 +3,10 @@ package nodes
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -21,9 +21,6 @@ type nodeUse struct {
 	devices *nodeDevices
 	// byNode is nil while pods are unknown.
 	byNode map[string]usedNode
-	// shown is closed when a view has nodes and what pods take of them, or that one of the two is forbidden.
-	shown     chan struct{}
-	shownOnce sync.Once
 }
 
 // usedNode is what the pods and the devices of these versions take of a node, as it was at a time.
@@ -52,20 +49,6 @@ func (u *usedNode) count(
 	slices.SortFunc(u.workers, func(a, b *decode.BoundPod) int { return a.Compare(b.Namespace, b.Name) })
 }
 
-// answered reports whether the API server has responded about pods and devices.
-func (u *nodeUse) answered() bool {
-	return u.pods != nil && isClosed(u.pods.answered) && isClosed(u.devices.answered)
-}
-
-func isClosed(channel <-chan struct{}) bool {
-	select {
-	case <-channel:
-		return true
-	default:
-		return false
-	}
-}
-
 // refresh computes what pods take of these nodes now. The reader's time is the present.
 func (u *nodeUse) refresh(reader sharing.Reader, nodes []keptNode) {
 	versions := u.pods.versions()
@@ -92,35 +75,29 @@ func (u *nodeUse) refresh(reader sharing.Reader, nodes []keptNode) {
 // on returns what pods take of a node, nil while pods are unknown.
 func (u *nodeUse) on(node string) *landing.Use { return u.byNode[node].use }
 
-// awaitUse returns when views have nodes and what pods take of them, or say that one of the two is forbidden, or after
-// a while.
+// awaitUse returns when a view is whole, or after a while.
 func (n *nodes) awaitUse(ctx context.Context) {
-	select {
-	case <-n.use.shown:
-	case <-ctx.Done():
-	case <-time.After(reflector.RequestTimeout):
-	}
-}
-
-// showUse publishes the view with what pods take of its nodes now.
-func (n *nodes) showUse(facts *nodeView) {
-	answered := n.use.answered() && (facts.known || facts.forbidden)
-	n.view.Store(n.withUse(facts))
-	if answered {
-		n.use.shownOnce.Do(func() { close(n.use.shown) })
-	}
+	_ = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, reflector.RequestTimeout, true,
+		func(context.Context) (bool, error) {
+			view := n.view.Load()
+			return view != nil && view.whole, nil
+		})
 }
 
 // withUse returns the view with what pods take of its nodes now. It does not change the given view, and shares
 // everything else with it.
 func (n *nodes) withUse(facts *nodeView) *nodeView {
-	if n.use.pods == nil || !facts.known {
-		return facts
+	view := *facts
+	if n.use.pods == nil {
+		return &view
+	}
+	view.whole = n.use.pods.answered() && n.use.devices.answered() && (facts.known || facts.forbidden)
+	if !facts.known {
+		return &view
 	}
 	reader := n.fits.reader
 	reader.At = time.Now()
 	n.use.refresh(reader, facts.kept)
-	view := *facts
 	view.nodes = slices.Clone(facts.nodes)
 	view.podsForbidden, view.claimsForbidden = n.use.pods.mayNotRead(), n.use.devices.mayNotRead()
 	for i := range view.nodes {

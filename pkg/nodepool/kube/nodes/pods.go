@@ -36,10 +36,6 @@ type nodePods struct {
 	byNode    map[string]podsOfNode
 	newest    int64 // version
 	forbidden bool
-
-	// answered is closed when the API server has responded once.
-	answered   chan struct{}
-	answerOnce sync.Once
 }
 
 // podsOfNode are the pods on one node. version differs after each change.
@@ -49,7 +45,7 @@ type podsOfNode struct {
 }
 
 func newNodePods(client podClient, log *slog.Logger, changed func()) *nodePods {
-	return &nodePods{client: client, log: log, changed: changed, answered: make(chan struct{})}
+	return &nodePods{client: client, log: log, changed: changed}
 }
 
 // boundAlive selects pods that take something of a node. The API server selects them, so it sends nothing about pods
@@ -191,7 +187,6 @@ func (p *nodePods) replace(list []*seenPod, _ string) {
 	}
 	p.byNode, p.forbidden = fresh, false
 	p.mu.Unlock()
-	p.answer()
 	p.changed()
 }
 
@@ -202,14 +197,18 @@ func (p *nodePods) forbid(err error) {
 	before := p.forbidden
 	p.byNode, p.forbidden = nil, true
 	p.mu.Unlock()
-	p.answer()
 	if !before {
 		p.log.Info("pods of all namespaces are forbidden; nodes count as empty", "reason", err)
 		p.changed()
 	}
 }
 
-func (p *nodePods) answer() { p.answerOnce.Do(func() { close(p.answered) }) }
+// answered reports whether the API server has responded once.
+func (p *nodePods) answered() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byNode != nil || p.forbidden
+}
 
 // versions returns the version of the pods on each node, nil while pods are unknown. A node without pods has none.
 func (p *nodePods) versions() map[string]int64 {
