@@ -3,7 +3,6 @@ package kube
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -236,37 +235,16 @@ func unreadableSetting(cluster *nodepool.Cluster, annotation, seen, why, fix str
 // for a cluster with GPUs and without an isolation.
 func addForbidden(cluster *nodepool.Cluster) {
 	gpus := slices.ContainsFunc(cluster.Groups, func(g nodepool.WorkerGroup) bool { return len(g.Slices) > 0 })
-	unguarded := cluster.Isolation == "" && gpus
-	var why, fix string
-	switch {
-	case cluster.Mode == "" && unguarded:
-		why, fix = "the mode and the isolation of GPUs that the namespace sets are unknown, and Heliostat does not "+
-			"write to the RayCluster without knowing its mode",
-			decode.ModeAnnotation+" and "+nodepool.IsolationAnnotation
-	case cluster.Mode == "":
-		why, fix = "the mode that the namespace sets is unknown, and Heliostat does not write to the RayCluster "+
-			"without knowing it", decode.ModeAnnotation
-	case unguarded:
-		why, fix = "the isolation of GPUs that the namespace requires by default is not "+
-			"enforced", nodepool.IsolationAnnotation
-	default:
+	if cluster.Mode != "" && (cluster.Isolation != "" || !gpus) {
 		return
 	}
-	namespace := cluster.Key.Namespace
 	cluster.Findings = append(cluster.Findings, raydemand.Finding{
-		Code:     NamespacesForbidden,
-		Severity: raydemand.Warning,
-		Object:   "RayCluster " + cluster.Key.String(),
-		Why: fmt.Sprintf(
-			"this process may read Namespace %s neither by list and watch nor by get: %s",
-			namespace,
-			why,
-		),
-		Fix: fmt.Sprintf(
-			"grant it get, list and watch on namespaces by a ClusterRole, or get on namespaces by a Role in %s; or "+
-				"annotate the RayCluster with %s",
-			namespace,
-			fix,
-		),
+		Code: NamespacesForbidden, Severity: raydemand.Warning, Object: "RayCluster " + cluster.Key.String(),
+		Why: "this process may read Namespace " + cluster.Key.Namespace + " neither by list and watch nor by get, so " +
+			"the mode and the isolation of GPUs that it sets are unknown: Heliostat does not write to a RayCluster " +
+			"without a mode of its own, and enforces no isolation of GPUs but its own",
+		Fix: "grant it get, list and watch on namespaces by a ClusterRole, or get on namespaces by a Role in " +
+			cluster.Key.Namespace + "; or annotate the RayCluster with " + decode.ModeAnnotation + " and " +
+			nodepool.IsolationAnnotation,
 	})
 }
