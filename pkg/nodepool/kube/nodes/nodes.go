@@ -82,11 +82,6 @@ func (k *keptNode) same(other *keptNode) bool {
 
 func kept(node landing.Node) keptNode { return keptNode{Node: node.Classed()} }
 
-// ages reports whether the node has data that expires.
-func (k *keptNode) ages() bool {
-	return k.object != nil && k.object.Annotations[sharing.AgentAnnotation] != ""
-}
-
 // forGPUs returns what the node shows about its GPUs.
 func (k *keptNode) forGPUs() sharing.NodeObject {
 	if k.object == nil {
@@ -173,7 +168,6 @@ func (n *nodes) setCeilings(ceilings []landing.Ceiling, nodePools bool) {
 func (n *nodes) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { n.publish(ctx) })
-	wg.Go(func() { n.age(ctx) })
 	source := reflector.Of("nodes", &corev1.Node{}, n.client, metav1.ListOptions{}, n.log)
 	source.Forbidden, source.Failed = n.forbid, n.failed
 	source.Into(ctx, n.store())
@@ -310,7 +304,8 @@ func (n *nodes) store() *reflector.Store[*corev1.Node] {
 	}
 }
 
-// update keeps a node. A heartbeat, which changes nothing that is kept, has no effect.
+// update keeps a node. A heartbeat of the kubelet, at least every five minutes, changes nothing, unless data of the node
+// has expired.
 func (n *nodes) update(node *corev1.Node) {
 	now := n.keep(node)
 	n.mu.Lock()
@@ -331,36 +326,9 @@ func (n *nodes) put(now keptNode) {
 			now.goes = time.Now()
 		}
 	}
-	same := known && before.same(&now)
-	if same && !now.ages() {
-		return // what is read of the object is equal too
-	}
-	n.byName[now.Name] = now
-	if !same {
+	n.byName[now.Name] = now // the object may say the same at a later time
+	if !known || !before.same(&now) {
 		n.touch()
-	}
-}
-
-// agePause is how often nodes with data that expires are converted again: if nobody updates the data, no event comes.
-const agePause = 5 * time.Minute
-
-// age converts nodes with data that expires again, until ctx ends.
-func (n *nodes) age(ctx context.Context) {
-	for reflector.Sleep(ctx, agePause) {
-		n.mu.Lock()
-		old := slices.Collect(maps.Values(n.byName))
-		n.mu.Unlock()
-		for _, before := range old {
-			if !before.ages() {
-				continue
-			}
-			now := n.keep(before.object)
-			n.mu.Lock()
-			if n.byName[now.Name].object == before.object {
-				n.put(now)
-			}
-			n.mu.Unlock()
-		}
 	}
 }
 

@@ -23,11 +23,10 @@ type nodeUse struct {
 	byNode map[string]usedNode
 }
 
-// usedNode is what the pods and the devices of these versions take of a node, as it was at a time.
+// usedNode is what the pods and the devices of these versions take of a node.
 type usedNode struct {
 	object  *corev1.Node
 	version useVersion
-	at      time.Time
 	use     *landing.Use
 	// workers are the worker pods among the node's pods, sorted.
 	workers []*decode.BoundPod
@@ -61,10 +60,9 @@ func (u *nodeUse) refresh(reader sharing.Reader, nodes []keptNode) {
 	for i := range nodes {
 		node := &nodes[i]
 		used, known := u.byNode[node.Name]
-		aged := node.ages() && reader.At.Sub(used.at) >= agePause
 		version := useVersion{versions[node.Name], devices[node.Name].version}
-		if !known || used.object != node.object || used.version != version || aged {
-			used = usedNode{object: node.object, version: version, at: reader.At}
+		if !known || used.object != node.object || used.version != version {
+			used = usedNode{object: node.object, version: version}
 			used.count(reader, node, u.pods.on(node.Name), devices[node.Name])
 		}
 		fresh[node.Name] = used
