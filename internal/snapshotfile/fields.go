@@ -98,7 +98,6 @@ var rules = map[string]fieldRule{
 	"Place.cardOrder":           {Words: []string{sharing.FullestCard, sharing.EmptiestCard, sharing.LastCard}},
 	"Part.cores":                {Most: 100},
 	"CardRequest.memoryPercent": {Most: 100},
-	"CardRequest.order":         {Words: []string{sharing.FullestCard, sharing.EmptiestCard}},
 	"Promise.rayCluster":        {Required: true, Want: "the namespace and name of a RayCluster"},
 	"Promise.pod": {Required: true,
 		Want: `an object such as {"name": "ns/cluster/group", "requests": {"nvidia.com/gpu": 1}}`},

@@ -163,11 +163,11 @@ func instancesWithCores(left, asked, takes int64) int64 {
 }
 
 // stacked returns the request for one part of a card, and how many of them a pod has, if one card may have several:
-// those of different containers, and MIG instances, except with Volcano.
+// MIG instances, except with Volcano.
 func (c *CardRequest) stacked(runs []run, order string) (part *CardRequest, parts int64) {
 	whole := func(r run) bool { return r.rules == nil || len(r.rules.Parts) == 0 }
 	instances := order != sharing.LastCard && len(runs) > 0 && !slices.ContainsFunc(runs, whole)
-	if c.Cards <= 1 || !c.Stacked && !instances {
+	if c.Cards <= 1 || !instances {
 		return c, 1
 	}
 	one := *c
@@ -195,7 +195,6 @@ func (c *CardRequest) with(r run, count, n int64) run {
 // room returns how many pods fit on the cards, at most limit.
 func (c *CardRequest) room(runs []run, order string, limit int64) int64 {
 	part, parts := c.stacked(runs, order)
-	runs, order = c.inOwnOrder(runs, order)
 	return part.fit(runs, order, cappedProduct(limit, parts)) / parts
 }
 
@@ -223,26 +222,13 @@ func (c *CardRequest) fit(runs []run, order string, limit int64) (n int64) {
 // take returns the cards with n more pods, of which they have room for as many.
 func (c *CardRequest) take(runs []run, order string, n int64) []run {
 	part, parts := c.stacked(runs, order)
-	after, own := c.inOwnOrder(runs, order)
-	if n *= parts; part.Cards > 1 {
-		for ; n > 0; n-- {
-			after = part.takeOne(after, own)
-		}
-	} else {
-		after = part.takeEach(after, own, n)
+	if n *= parts; part.Cards <= 1 {
+		return part.takeEach(runs, order, n)
 	}
-	if own != order {
-		return ordered(after, order)
+	for ; n > 0; n-- {
+		runs = part.takeOne(runs, order)
 	}
-	return after
-}
-
-// inOwnOrder returns the cards in the order in which the pod gets them.
-func (c *CardRequest) inOwnOrder(runs []run, order string) ([]run, string) {
-	if c.Order == "" || c.Order == order || order == sharing.LastCard {
-		return runs, order
-	}
-	return ordered(slices.Clone(runs), c.Order), c.Order
+	return runs
 }
 
 // takeEach places n pods with a part of one card each on the first card that fits, one after the other. Only with

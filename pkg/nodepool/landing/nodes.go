@@ -508,9 +508,9 @@ func (s *Nodes) kindsFor(shapes []*PodShape) []equalNodes {
 	return kinds
 }
 
-// namesNodes reports whether the pods are bound to nodes by name, or to cards of them.
+// namesNodes reports whether the pods are bound to nodes by name.
 func (p *PodShape) namesNodes() bool {
-	return p.NodeName != "" || p.Choice.NamesCards() ||
+	return p.NodeName != "" ||
 		slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
 }
 

@@ -62,8 +62,6 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 	spread.CardOrder = sharing.EmptiestCard
 	packed := ack
 	packed.CardOrder = sharing.FullestCard
-	own := named("a", memoryOf(1, 5))
-	own.Cards.Order = sharing.FullestCard
 	volcano := ack
 	volcano.CardOrder, volcano.Cards = sharing.LastCard, slices.Concat(cards(1, 10), cards(2, 15))
 	cores := func(percent int) landing.Pod {
@@ -125,8 +123,6 @@ func TestPodsOfSeveralKindsShareNodesAndCards(t *testing.T) {
 			[]add{{0, 1, 1}, {0, 2, 2}, {1, 9, 3}}},
 		{"spread uses a card each", []landing.Pod{named("a", memoryOf(1, 5)), named("b", memoryOf(1, 15))}, []landing.Place{spread},
 			[]add{{0, 1, 1}, {0, 2, 2}, {1, 9, 1}}},
-		{"a pod that wants binpack gets it", []landing.Pod{own, named("b", memoryOf(1, 15))}, []landing.Place{spread},
-			[]add{{0, 1, 1}, {0, 2, 2}, {1, 9, 3}}},
 		{"Volcano takes the last card that fits", []landing.Pod{named("a", memoryOf(1, 5)), named("b", memoryOf(1, 15)), named("c", memoryOf(1, 10))}, []landing.Place{volcano},
 			[]add{{0, 1, 1}, {1, 9, 1}, {2, 9, 2}}},
 		{"20 GiB over two cards", []landing.Pod{memoryOf(2, 10)}, []landing.Place{ack}, []add{{0, 9, 2}}},

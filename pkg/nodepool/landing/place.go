@@ -94,8 +94,7 @@ type Pod struct {
 	Domain string `json:"domain,omitempty"`
 }
 
-// CardRequest is what a pod takes of single cards: the same of each of several different cards, or of
-// as many parts of cards if they are stacked.
+// CardRequest is what a pod takes of single cards: the same of each of several different cards.
 type CardRequest struct {
 	// Cards is the number of cards; 0 means one.
 	Cards int64 `json:"cards,omitempty"`
@@ -104,10 +103,6 @@ type CardRequest struct {
 	MemoryPercent int64 `json:"memoryPercent,omitempty"`
 	// Cores is in percent of one card.
 	Cores int64 `json:"cores,omitempty"`
-	// Stacked: a card may have several of the pod's parts.
-	Stacked bool `json:"stacked,omitempty"`
-	// Order, if it is set, replaces the CardOrder of a place: with HAMi a pod may say what it wants.
-	Order string `json:"order,omitempty"`
 	// pod is the name of the pod, which New sets.
 	pod string
 }

@@ -156,26 +156,6 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 	}
 }
 
-// TestAPodSaysHowHAMiChoosesItsCard places two pods on two cards: on one card, they leave the other one whole.
-func TestAPodSaysHowHAMiChoosesItsCard(t *testing.T) {
-	nodes := []landing.Node{inPool("a", node("n1"))}
-	stock := landing.NodesOf(nodes, landing.Pools{})
-	for order, want := range map[string]int64{"": 0, "spread": 0, "binpack": 1} {
-		small := stock.KindOf("small", &landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(8000)}, CardOrder: order})
-		large := stock.KindOf("large", &landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(12000)}})
-		one, memory := int64(1), int64(16384)
-		state := landing.New([]landing.Pod{small.Pod, large.Pod}, []landing.Place{{Nodes: &one, Accepts: []string{"small", "large"},
-			Free: landing.Quantities{"nvidia.com/gpumem": raydemand.Whole(2 * memory)}, CardOrder: sharing.EmptiestCard,
-			Cards: []landing.Card{{Count: 2, Total: memory, Memory: &memory}}}}).Empty()
-		if placed := state.Take(0, 2); placed != 2 {
-			t.Fatalf("order %q: %d of 2 pods have a place", order, placed)
-		}
-		if got := state.Room(1); got != want {
-			t.Errorf("order %q leaves room for %d large pods, want %d", order, got, want)
-		}
-	}
-}
-
 // TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt has cards of several sizes: KAI gives 2000 MiB of each.
 func TestAShareOfMemoryIsThatOfTheSmallestCardThatHoldsIt(t *testing.T) {
 	nodes := make([]landing.Node, 3)
@@ -205,8 +185,8 @@ func TestOnlyCardsThatAPodWantsHaveRoomForIt(t *testing.T) {
 		key, value string
 		want       int64
 	}{
-		{"other", "x", 4}, {"nvidia.com/use-gputype", "A10", 2}, {"nvidia.com/nouse-gputype", "a10", 2}, {"nvidia.com/use-gpuuuid", "GPU-a", 2},
-		{"nvidia.com/use-gpuuuid", "GPU-a,GPU-b", 4}, {"nvidia.com/use-gpuuuid", "GPU-z", 0}, {"nvidia.com/vgpu-mode", "mig", 0},
+		{"other", "x", 4}, {"nvidia.com/use-gputype", "A10", 2}, {"nvidia.com/nouse-gputype", "a10", 2},
+		{"nvidia.com/use-gputype", "L4,A10", 4}, {"nvidia.com/vgpu-mode", "mig", 0},
 	} {
 		kinds := []landing.Kind{stock.KindOf("g", &landing.PodShape{Choice: sharing.CardChoiceOf(map[string]string{test.key: test.value}),
 			Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One, "nvidia.com/gpumem": raydemand.Whole(12000)}})}

@@ -19,10 +19,6 @@ type PodShape struct {
 	Elsewhere map[string]bool
 	// Limits are those of the pod, which ResourceQuotas can bound; nil if it has none.
 	Limits Quantities
-	// Parts are the requests of each container, if several ask HAMi or Volcano for memory of cards: those schedulers
-	// give each container cards of its own, and two of them may have parts of one card (HAMi, fitInDevices in
-	// pkg/scheduler/score.go).
-	Parts []Quantities
 	// Selector is the template's nodeSelector.
 	Selector map[string]string
 	// Affinity are the terms of the required node affinity, one of which must match; an empty list requires nothing.
@@ -35,9 +31,6 @@ type PodShape struct {
 	Share *sharing.CardShare
 	// Choice is which cards of HAMi or Volcano the pod wants; nil if it may have any.
 	Choice sharing.CardChoice
-	// CardOrder is how HAMi chooses among cards for the pods, binpack or spread, by the pod annotation
-	// hami.io/gpu-scheduler-policy; empty if its own setting decides.
-	CardOrder string
 	// HidesGPUs says that the Ray container's environment hides GPUs that it did not request. Claims says that a
 	// container has DRA claims.
 	HidesGPUs, Claims bool

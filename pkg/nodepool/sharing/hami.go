@@ -234,13 +234,3 @@ func percentOr100(percent int64) int64 {
 	}
 	return percent
 }
-
-// CardOrder returns how HAMi chooses among cards for a pod by the pod's annotation; empty if its own setting decides
-// (docs/reference/facts.md#choice-of-a-card).
-func CardOrder(annotations map[string]string) string {
-	switch order := strings.TrimSpace(annotations["hami.io/gpu-scheduler-policy"]); order {
-	case FullestCard, EmptiestCard:
-		return order
-	}
-	return ""
-}

@@ -18,14 +18,11 @@ type Request struct {
 	// for percent of them.
 	Resource string
 	Kind     gpuinfo.Kind
-	// Cards is how many parts of cards the pod has, and Apart how many of them are on different cards. Stacked: several
-	// containers have parts of their own, which one card may give.
-	Cards, Apart int64
-	Stacked      bool
-	// Memory is in units of Resource: GiB or another unit for gpu-mem, MiB for HAMi and Volcano. It is that of a part
-	// on average, and Largest that of the largest part. Percent is in percent of a card's memory, if Memory is 0. Cores
-	// is in percent of a card.
-	Memory, Largest, Percent, Cores int64
+	// Cards is how many parts of cards the pod has.
+	Cards int64
+	// Memory is in units of Resource: GiB or another unit for gpu-mem, MiB for HAMi and Volcano. Percent is in percent
+	// of a card's memory, if Memory is 0. Cores is in percent of a card.
+	Memory, Percent, Cores int64
 }
 
 // parts are the resources by which pods ask for parts of cards: devices, and beside them, for each device, an amount of
@@ -51,7 +48,7 @@ func unitsOf(requests map[string]raydemand.Amount, resource string) int64 {
 	return int64(requests[resource] / raydemand.One)
 }
 
-// RequestOf returns what a pod, or one container of it, asks of cards; false if it asks for none. spread is over how
+// RequestOf returns what a pod asks of cards; false if it asks for none. All its containers count as one. spread is over how
 // many cards ACK spreads memory. memories are other resources that count memory of cards, sorted.
 func RequestOf(of map[string]raydemand.Amount, spread int64, memories ...string) (Request, bool) {
 	for _, row := range parts {
@@ -73,37 +70,16 @@ func RequestOf(of map[string]raydemand.Amount, spread int64, memories ...string)
 		if r.Resource == gpuinfo.HAMiMemory {
 			r.Cores = min(r.Cores, 100) // HAMi takes more for 100
 		}
-		return r.each(), true
+		return r, true
 	}
 	for _, name := range memories {
 		if units := unitsOf(of, name); units > 0 {
-			return Request{Resource: name, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: units}.each(), true
+			return Request{Resource: name, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: units}, true
 		}
 	}
 	whole := Request{Cards: unitsOf(of, gpuinfo.NvidiaGPU),
 		Percent: percentOr100(unitsOf(of, gpuinfo.HAMiMemoryPercentage))}
-	return whole.each(), whole.Cards > 0
-}
-
-// each fills in what is the same for all parts of one container.
-func (r Request) each() Request {
-	r.Apart, r.Largest = r.Cards, r.Memory
-	return r
-}
-
-// Joined returns the request of a pod whose containers have these requests.
-func Joined(containers []Request) (sum Request) {
-	for _, part := range containers {
-		sum.Resource, sum.Kind = part.Resource, part.Kind
-		sum.Cards, sum.Apart = sum.Cards+part.Cards, max(sum.Apart, part.Cards)
-		sum.Memory, sum.Cores = sum.Memory+part.Memory*part.Cards, sum.Cores+part.Cores*part.Cards
-		sum.Largest = max(sum.Largest, part.Memory)
-	}
-	sum.Memory, sum.Cores, sum.Stacked = sum.Memory/sum.Cards, sum.Cores/sum.Cards, true
-	if sum.Memory == 0 {
-		sum.Percent = 100
-	}
-	return sum
+	return whole, whole.Cards > 0
 }
 
 // ApartOn returns how many different cards of the node the pod needs at least. HAMi gives several instances of a card
@@ -112,7 +88,7 @@ func (r Request) ApartOn(gpus *GPUs) int64 {
 	if _, some := gpus.CutOnRequest(); r.Resource == gpuinfo.HAMiMemory && some {
 		return 1
 	}
-	return r.Apart
+	return r.Cards
 }
 
 // Beside returns what a pod asks beside a resource for each unit of it; 0 if it does not. Koordinator gives each share
@@ -236,7 +212,7 @@ func model(c Card) string { return c.Model }
 func mode(c Card) string  { return c.Mode }
 
 // cardChoices are these annotations: what of a card each is compared with and how, and whether a match rules the card
-// out. A row without a source counts for HAMi and for Volcano (their checkType, and CheckUUID and gpuUUIDFilter).
+// out. A row without a source counts for HAMi and for Volcano (their checkType).
 var cardChoices = []struct {
 	key, source string
 	of          func(Card) string
@@ -249,21 +225,7 @@ var cardChoices = []struct {
 	{"nvidia.com/vgpu-mode", hami.Name, mode, "in mode %s", strings.Contains, false},
 	{"volcano.sh/vgpu-mode", volcano.Name, mode, "in mode %s",
 		func(value, of string) bool { return value == of }, false},
-	{"nvidia.com/use-gpuuuid", hami.Name, uuid, "with UUID %s", listed, false},
-	{"nvidia.com/nouse-gpuuuid", hami.Name, uuid, "with UUID %s", listed, true},
-	{"volcano.sh/vgpu-use-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, false},
-	{"volcano.sh/vgpu-nouse-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, true},
 }
-
-func uuid(c Card) string {
-	if c.UUID == nil {
-		return ""
-	}
-	return *c.UUID
-}
-
-// listed reports whether a list with commas names a UUID.
-func listed(list, uuid string) bool { return slices.Contains(words(list), uuid) }
 
 // contained reports whether a model contains one of the types in a list, whatever the case.
 func contained(list, model string) bool {
@@ -308,16 +270,6 @@ func (c CardChoice) Refuses(card Card) string {
 		return fmt.Sprintf("a card "+row.words+" where the pod has the annotation %s: %s", has, row.key, value)
 	}
 	return ""
-}
-
-// NamesCards reports whether the pod wants single cards, which no two nodes have.
-func (c CardChoice) NamesCards() bool {
-	for key := range c {
-		if strings.HasSuffix(key, "uuid") {
-			return true
-		}
-	}
-	return false
 }
 
 // TooFew returns what the pod does not want about the node's cards, if it wants fewer of them than it asks for; empty

@@ -46,12 +46,6 @@ func TestATemplateTellsWhatItsPodsSeeOfGPUs(t *testing.T) {
 	if got := podShape(podOf(labelled)).CardsAsked; got != 2 {
 		t.Errorf("memory over %d cards, want 2", got)
 	}
-	for value, want := range map[string]string{"binpack": "binpack", " spread ": "spread", "mutex": ""} {
-		annotated := FieldsOf(objectOf(t, `{metadata: {annotations: {hami.io/gpu-scheduler-policy: "`+value+`"}}, spec: {containers: []}}`), nil)
-		if got := podShape(podOf(annotated)).CardOrder; got != want {
-			t.Errorf("%q: cards in order %q, want %q", value, got, want)
-		}
-	}
 }
 
 func TestAWorkerTakesAtLeastWhatTheOperatorsInitContainerRequests(t *testing.T) {
