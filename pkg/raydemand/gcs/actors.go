@@ -14,9 +14,9 @@ const mostActors = 10_000
 
 // actors reads the actor table, and reports whether all actors that exist are among the rows.
 func (c *Client) actors(ctx context.Context) (table []*raypb.ActorTableData, complete bool, err error) {
-	reply, err := listed(ctx, c, "GetAllActorInfo", raypb.NewActorInfoGcsServiceClient(c.conn).GetAllActorInfo,
-		&raypb.GetAllActorInfoRequest{Limit: proto.Int64(mostActors)})
-	if err != nil {
+	reply := &raypb.GetAllActorInfoReply{}
+	if err := c.list(ctx, raypb.ActorInfoGcsService_GetAllActorInfo_FullMethodName,
+		&raypb.GetAllActorInfoRequest{Limit: proto.Int64(mostActors)}, reply); err != nil {
 		return nil, false, err
 	}
 	table = reply.GetActorTableData()

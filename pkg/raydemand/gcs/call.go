@@ -3,11 +3,12 @@ package gcs
 import (
 	"context"
 	"fmt"
+	"path"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"heliostat.dev/heliostat/api/proto/raypb"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -15,28 +16,28 @@ import (
 
 // call makes one unary call with a deadline and converts its error to one of raydemand's sentinel errors, if one
 // matches.
-func call[Q, R any](
-	ctx context.Context, c *Client, timeout time.Duration, name string,
-	method func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
-) (R, error) {
+func (c *Client) call(
+	ctx context.Context, timeout time.Duration, method string, request proto.Message, reply any,
+) error {
+	name := path.Base(method)
 	bounded, cancel := within(ctx, timeout)
 	defer cancel()
-	reply, err := method(bounded, request)
+	err := c.conn.Invoke(bounded, method, request, reply)
 	if err == nil {
-		return reply, nil
+		return nil
 	}
 	if ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded {
-		return reply, fmt.Errorf("calling %s: %w", name, context.Cause(ctx))
+		return fmt.Errorf("calling %s: %w", name, context.Cause(ctx))
 	}
 	s := status.Convert(err)
 	if s.Code() == codes.Unavailable || s.Code() == codes.DeadlineExceeded {
-		return reply, fmt.Errorf("calling %s: %w", name, c.unreached(s, timeout))
+		return fmt.Errorf("calling %s: %w", name, c.unreached(s, timeout))
 	}
 	said := s.Code().String() + " " + quoted(s.Message())
 	if sentinel := sentinels[s.Code()]; sentinel != nil {
-		return reply, fmt.Errorf("calling %s: %w: %s", name, sentinel, said)
+		return fmt.Errorf("calling %s: %w: %s", name, sentinel, said)
 	}
-	return reply, fmt.Errorf("calling %s: the head answered %s", name, said)
+	return fmt.Errorf("calling %s: the head answered %s", name, said)
 }
 
 // sentinels are what answers of heads mean.
@@ -47,17 +48,16 @@ var sentinels = map[codes.Code]error{
 	codes.DataLoss: raydemand.ErrBadReply,
 }
 
-// listed calls a method that reports errors in its reply too, as all services of the GCS but the autoscaler's do.
-func listed[Q any, R interface{ GetStatus() *raypb.GcsStatus }](
-	ctx context.Context, c *Client, name string,
-	method func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
-) (R, error) {
-	reply, err := call(ctx, c, c.config.Timeout, name, method, request)
+// list calls a method that reports errors in its reply too, as all services of the GCS but the autoscaler's do.
+func (c *Client) list(
+	ctx context.Context, method string, request proto.Message, reply interface{ GetStatus() *raypb.GcsStatus },
+) error {
+	err := c.call(ctx, c.config.Timeout, method, request, reply)
 	if status := reply.GetStatus(); err == nil && status.GetCode() != 0 {
-		err = fmt.Errorf("calling %s: the head answered code %d %s", name, status.GetCode(),
+		err = fmt.Errorf("calling %s: the head answered code %d %s", path.Base(method), status.GetCode(),
 			quoted(status.GetMessage()))
 	}
-	return reply, err
+	return err
 }
 
 // within returns ctx with a timeout, or ctx itself if that ends no later: each context costs a reading memory.

@@ -7,17 +7,13 @@ import (
 	"net"
 	"sync"
 
-	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
 )
 
 // Client is a client of one Ray head. It is safe for concurrent use.
 type Client struct {
-	config     Config
-	conn       *conn
-	autoscaler autoscalerpb.AutoscalerStateServiceClient
-	nodes      raypb.NodeInfoGcsServiceClient
-	kv         raypb.InternalKVGcsServiceClient
+	config Config
+	conn   *conn
 
 	// mu guards the data of the current session, the last reading and the version of the last report.
 	mu         sync.Mutex
@@ -34,14 +30,7 @@ func Dial(config Config) (*Client, error) {
 	}
 	config.Timeout, config.MaxMessage = cmp.Or(config.Timeout, DefaultTimeout), cmp.Or(config.MaxMessage, maxMessage)
 	config.TLS = tlsFor(config.TLS, config.Address)
-	conn := newConn(config)
-	return &Client{
-		config:     config,
-		conn:       conn,
-		autoscaler: autoscalerpb.NewAutoscalerStateServiceClient(conn),
-		nodes:      raypb.NewNodeInfoGcsServiceClient(conn),
-		kv:         raypb.NewInternalKVGcsServiceClient(conn),
-	}, nil
+	return &Client{config: config, conn: newConn(config)}, nil
 }
 
 // Close closes the connection. Calls in progress fail.
@@ -50,7 +39,8 @@ func (c *Client) Close() error { return c.conn.Close() }
 // kvGet reads one key of Ray's key-value store. A missing key is not an error.
 func (c *Client) kvGet(ctx context.Context, namespace, key string) (value []byte, found bool, err error) {
 	request := &raypb.InternalKVGetRequest{Namespace: []byte(namespace), Key: []byte(key)}
-	reply, err := listed(ctx, c, "InternalKVGet", c.kv.InternalKVGet, request)
+	reply := &raypb.InternalKVGetReply{}
+	err = c.list(ctx, raypb.InternalKVGcsService_InternalKVGet_FullMethodName, request, reply)
 	if reply.GetStatus().GetCode() == codeNotFound {
 		return nil, false, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"sync"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -28,23 +27,17 @@ type conn struct {
 	link   *link // nil if there is no connection, or none that can be used again
 }
 
-var _ grpc.ClientConnInterface = (*conn)(nil)
-
 func newConn(config Config) *conn { return &conn{config: config, place: make(chan struct{}, 1)} }
 
 // Invoke makes a unary call. Its errors are those of gRPC. It calls again on a new connection, once, if the head has
 // refused to begin the call, or has ended the connection that was open, which shows only now; all calls of this package
 // may be repeated.
-func (c *conn) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
+func (c *conn) Invoke(ctx context.Context, method string, message proto.Message, reply any) error {
 	select {
 	case c.place <- struct{}{}:
 		defer func() { <-c.place }()
 	case <-ctx.Done():
 		return status.FromContextError(ctx.Err()).Err()
-	}
-	message, is := args.(proto.Message)
-	if !is {
-		return status.Errorf(codes.Internal, "encoding a request: %T is no message", args)
 	}
 	token, err := authorization(ctx, c.config.Token)
 	if err != nil {
@@ -97,13 +90,6 @@ func (c *conn) call(ctx context.Context, r request, reply any) error {
 		a.message += ": " + a.details
 	}
 	return status.Error(a.code, a.message)
-}
-
-// NewStream returns an error: no call of this package is a stream.
-func (c *conn) NewStream(
-	context.Context, *grpc.StreamDesc, string, ...grpc.CallOption,
-) (grpc.ClientStream, error) {
-	return nil, status.Error(codes.Unimplemented, "streams are not supported")
 }
 
 // connect connects if there is no connection. Its errors are those of gRPC.

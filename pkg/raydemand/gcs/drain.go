@@ -37,8 +37,9 @@ func (c *Client) Drain(ctx context.Context, drain raydemand.Drain) (raydemand.Dr
 		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w: it is %s", node.ID, node.Instance,
 			raydemand.ErrNotIdle, node.Status)
 	}
-	reply, err := call(ctx, c, drainTimeout, "DrainNode", c.autoscaler.DrainNode, request)
-	if err != nil {
+	reply := &autoscalerpb.DrainNodeReply{}
+	if err := c.call(ctx, drainTimeout, autoscalerpb.AutoscalerStateService_DrainNode_FullMethodName, request,
+		reply); err != nil {
 		return raydemand.DrainReply{}, fmt.Errorf("draining Ray node %s (%s): %w", node.ID, node.Instance, err)
 	}
 	return raydemand.DrainReply{Accepted: reply.GetIsAccepted(), Message: reply.GetRejectionReasonMessage()}, nil

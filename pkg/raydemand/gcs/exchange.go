@@ -263,7 +263,7 @@ func (e *exchange) read(longest int) error {
 			e.refused = true
 			return fmt.Errorf("the head refuses the call: %v", f.ErrCode)
 		} else if own && !e.done {
-			e.fail(codeOfReset(f.ErrCode), "the head ended the call: "+f.ErrCode.String())
+			e.fail(codes.Unavailable, "the head ended the call: "+f.ErrCode.String())
 		}
 	case *http2.MetaHeadersFrame:
 		if own {
@@ -336,7 +336,7 @@ func (e *exchange) fields(f *http2.MetaHeadersFrame) {
 		switch field.Name {
 		case ":status":
 			if field.Value != "200" {
-				e.code, e.message, e.known = codeOfHTTP(field.Value), "HTTP status "+field.Value, true
+				e.code, e.message, e.known = codes.Unavailable, "HTTP status "+field.Value, true
 			}
 		case "content-type":
 			if !strings.HasPrefix(field.Value, "application/grpc") && !e.known { // something else than a head answers
@@ -382,34 +382,4 @@ func (e *exchange) conclude() {
 	default:
 		e.reply = e.body[prefix:]
 	}
-}
-
-// codeOfReset returns the status of a call that the head has reset (gRPC over HTTP/2, "Errors").
-func codeOfReset(code http2.ErrCode) codes.Code {
-	switch code {
-	case http2.ErrCodeCancel:
-		return codes.Canceled
-	case http2.ErrCodeEnhanceYourCalm:
-		return codes.ResourceExhausted
-	case http2.ErrCodeInadequateSecurity:
-		return codes.PermissionDenied
-	}
-	return codes.Internal
-}
-
-// codeOfHTTP returns the status of an answer that is not one of gRPC ("HTTP to gRPC Status Code Mapping").
-func codeOfHTTP(status string) codes.Code {
-	switch status {
-	case "400":
-		return codes.Internal
-	case "401":
-		return codes.Unauthenticated
-	case "403":
-		return codes.PermissionDenied
-	case "404":
-		return codes.Unimplemented
-	case "429", "502", "503", "504":
-		return codes.Unavailable
-	}
-	return codes.Unknown
 }

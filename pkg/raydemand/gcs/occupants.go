@@ -46,9 +46,9 @@ func (c *Client) Occupants(ctx context.Context) (raydemand.Occupants, error) {
 		return all, fmt.Errorf("the Ray cluster has more than %d actors; it is not known whether one lives",
 			mostActors)
 	}
-	groups, err := listed(ctx, c, "GetAllPlacementGroup",
-		raypb.NewPlacementGroupInfoGcsServiceClient(c.conn).GetAllPlacementGroup, &raypb.GetAllPlacementGroupRequest{})
-	if err != nil {
+	groups := &raypb.GetAllPlacementGroupReply{}
+	if err := c.list(ctx, raypb.PlacementGroupInfoGcsService_GetAllPlacementGroup_FullMethodName,
+		&raypb.GetAllPlacementGroupRequest{}, groups); err != nil {
 		return all, err
 	}
 	for _, group := range groups.GetPlacementGroupTableData() {
@@ -61,10 +61,9 @@ func (c *Client) Occupants(ctx context.Context) (raydemand.Occupants, error) {
 
 // jobs lists the jobs of users, those that have ended included.
 func (c *Client) jobs(ctx context.Context) ([]*raypb.JobTableData, error) {
-	reply, err := listed(ctx, c, "GetAllJobInfo", raypb.NewJobInfoGcsServiceClient(c.conn).GetAllJobInfo,
-		&raypb.GetAllJobInfoRequest{SkipSubmissionJobInfoField: proto.Bool(true),
-			SkipIsRunningTasksField: proto.Bool(true)})
-	if err != nil {
+	reply := &raypb.GetAllJobInfoReply{}
+	if err := c.list(ctx, raypb.JobInfoGcsService_GetAllJobInfo_FullMethodName, &raypb.GetAllJobInfoRequest{
+		SkipSubmissionJobInfoField: proto.Bool(true), SkipIsRunningTasksField: proto.Bool(true)}, reply); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(reply.GetJobInfoList(), func(job *raypb.JobTableData) bool {

@@ -6,8 +6,6 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"google.golang.org/grpc"
-
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -65,11 +63,9 @@ func (c *Client) lastReading() *reading {
 
 // readState reads the state. The version in the request is always 0: a version ahead of the server's counter kills the
 // GCS (docs/reference/facts.md#state-version).
-func (c *Client) readState(
-	ctx context.Context, reply *stateReply, options ...grpc.CallOption,
-) (*stateReply, error) {
-	method := autoscalerpb.AutoscalerStateService_GetClusterResourceState_FullMethodName
-	return reply, c.conn.Invoke(ctx, method, &autoscalerpb.GetClusterResourceStateRequest{}, reply, options...)
+func (c *Client) readState(ctx context.Context, reply *stateReply) error {
+	return c.call(ctx, c.config.Timeout, autoscalerpb.AutoscalerStateService_GetClusterResourceState_FullMethodName,
+		&autoscalerpb.GetClusterResourceStateRequest{}, reply)
 }
 
 // repeated returns the last state with the version and the idle times of the reply, without nodes if its fingerprint is

@@ -19,8 +19,8 @@ const maxLaunching = 1000
 func (c *Client) Report(ctx context.Context, report raydemand.Report) error {
 	state := encodeReport(report, c.nextReport(time.Now()))
 	request := &autoscalerpb.ReportAutoscalingStateRequest{AutoscalingState: state}
-	_, err := call(ctx, c, c.config.Timeout, "ReportAutoscalingState", c.autoscaler.ReportAutoscalingState, request)
-	if err != nil {
+	if err := c.call(ctx, c.config.Timeout, autoscalerpb.AutoscalerStateService_ReportAutoscalingState_FullMethodName,
+		request, &autoscalerpb.ReportAutoscalingStateReply{}); err != nil {
 		return fmt.Errorf("reporting to Ray: %w", err)
 	}
 	return nil

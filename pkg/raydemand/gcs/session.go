@@ -64,8 +64,9 @@ func (c *Client) missingLabels(ctx context.Context,
 		return cached, nil
 	}
 	// The request is empty, because the meaning of its filter fields differs between versions.
-	reply, err := listed(ctx, c, "GetAllNodeInfo", c.nodes.GetAllNodeInfo, &raypb.GetAllNodeInfoRequest{})
-	if err != nil {
+	reply := &raypb.GetAllNodeInfoReply{}
+	if err := c.list(ctx, raypb.NodeInfoGcsService_GetAllNodeInfo_FullMethodName, &raypb.GetAllNodeInfoRequest{},
+		reply); err != nil {
 		return nil, fmt.Errorf("reading node labels: %w", err)
 	}
 	labels := nodeInfoLabels(reply.GetNodeInfoList())

@@ -47,8 +47,8 @@ func (c *Client) state(ctx context.Context, known uint64) (raydemand.State, erro
 	defer cancel()
 	last := c.lastReading()
 	bare := last != nil && last.state.Fingerprint == known
-	reply, err := call(ctx, c, c.config.Timeout, "GetClusterResourceState", c.readState,
-		&stateReply{scan: scan{bare: bare}, last: last})
+	reply := &stateReply{scan: scan{bare: bare}, last: last}
+	err := c.readState(ctx, reply)
 	if err == nil && reply.message == nil {
 		state, repeated, failed := c.repeated(ctx, last, reply, known)
 		if failed != nil {
@@ -57,7 +57,8 @@ func (c *Client) state(ctx context.Context, known uint64) (raydemand.State, erro
 		if repeated {
 			return state, nil
 		}
-		reply, err = call(ctx, c, c.config.Timeout, "GetClusterResourceState", c.readState, &stateReply{})
+		reply = &stateReply{}
+		err = c.readState(ctx, reply)
 	}
 	if err != nil {
 		return raydemand.State{}, fmt.Errorf("reading Ray state: %w", err)
