@@ -113,6 +113,12 @@ func (r *Requests) pause(now time.Time, group, why string) {
 
 // pods marks the pods that use a request's capacity, and no longer those whose request has none.
 func (d *Decision) pods(cluster *nodepool.Cluster) {
+	consumed := map[string]int{}
+	for _, w := range cluster.Workers {
+		if !w.Terminating && !w.Failed {
+			consumed[w.Consumes]++
+		}
+	}
 	for _, w := range cluster.Workers {
 		change := nodepool.ProvisioningChange{Cluster: cluster.Key, UID: cluster.UID, Pod: w}
 		switch {
@@ -122,9 +128,10 @@ func (d *Decision) pods(cluster *nodepool.Cluster) {
 			d.Changes = append(d.Changes, change)
 		case w.Consumes == "" && !w.Gated:
 			for _, request := range cluster.Provisioning.Of(w.Group) {
-				if uses(w, request) && used(cluster, request)+d.consume(request) < request.Pods {
+				if uses(w, request) && consumed[request.Name] < request.Pods {
 					change.Kind, change.Request = nodepool.ConsumeCapacity, request
 					d.Changes = append(d.Changes, change)
+					consumed[request.Name]++
 					break
 				}
 			}
@@ -136,26 +143,6 @@ func (d *Decision) pods(cluster *nodepool.Cluster) {
 func uses(w nodepool.Worker, request nodepool.ProvisioningRequest) bool {
 	return w.Group == request.Group && request.State == nodepool.CapacityProvisioned && !request.Deleting &&
 		!w.Terminating && !w.Failed && !w.CreatedAt.Before(request.Since)
-}
-
-// used counts the pods that are annotated with the request.
-func used(cluster *nodepool.Cluster, request nodepool.ProvisioningRequest) (pods int) {
-	for _, w := range cluster.Workers {
-		if w.Consumes == request.Name && !w.Terminating && !w.Failed {
-			pods++
-		}
-	}
-	return pods
-}
-
-// consume counts the pods that the decision annotates with the request.
-func (d *Decision) consume(request nodepool.ProvisioningRequest) (pods int) {
-	for i := range d.Changes {
-		if d.Changes[i].Kind == nodepool.ConsumeCapacity && d.Changes[i].Request.Name == request.Name {
-			pods++
-		}
-	}
-	return pods
 }
 
 // asked is the decision about one group.
@@ -253,26 +240,16 @@ func (a *asked) room() int {
 	return int(max(room, 0))
 }
 
-// pending waits for the Cluster Autoscaler, but not for ever, and not for more than is needed.
+// pending waits for the Cluster Autoscaler, and not for more than is needed.
 func (a *asked) pending(request nodepool.ProvisioningRequest, pods int) {
-	switch {
-	case a.now.Sub(request.CreatedAt) >= patience:
-		a.r.pause(a.now, a.group.Name,
-			fmt.Sprintf("ProvisioningRequest %s brought no nodes within 15 minutes", request.Name))
-		a.without(pods, a.r.without[a.group.Name].why)
-		a.release(request)
-		return
-	case pods >= request.Pods:
+	if pods >= request.Pods {
 		delete(a.r.smaller, a.group.Name)
-	case a.smallerFor() >= calm:
+	} else if a.since(&a.r.smaller) >= calm {
 		a.release(request)
 	}
 	a.wait(pods, "ProvisioningRequest "+request.Name+": "+
 		cmp.Or(request.Message, "the Cluster Autoscaler has not looked at it"))
 }
-
-// smallerFor returns for how long the group has launched less than its request.
-func (a *asked) smallerFor() time.Duration { return a.since(&a.r.smaller) }
 
 // since returns for how long the group has been in the map, and adds it.
 func (a *asked) since(times *map[string]time.Time) time.Duration {
@@ -303,7 +280,7 @@ func (a *asked) provisioned(request nodepool.ProvisioningRequest, pods int) {
 		delete(a.r.smaller, a.group.Name)
 	}
 	if placed >= request.Pods || a.now.Sub(request.Since) >= booking ||
-		left > 0 && pods == 0 && created == placed && !a.expectsPods() && a.smallerFor() >= calm {
+		left > 0 && pods == 0 && created == placed && !a.expectsPods() && a.since(&a.r.smaller) >= calm {
 		a.release(request)
 	}
 	if pods <= left {
