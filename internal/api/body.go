@@ -129,8 +129,7 @@ func (b *body) problem() error {
 	for _, f := range b.doc.Faults() {
 		add(f.Path, f.Value, f.Want)
 	}
-	unknown, _ := b.doc.Unknown()
-	for _, u := range unknown {
+	for _, u := range b.doc.Unknown() {
 		add(u.Path, "", u.Want())
 	}
 	if len(fields) == 0 {

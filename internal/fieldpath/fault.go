@@ -47,8 +47,6 @@ type Unknown struct {
 	// Near is the known name that was probably meant, or empty. Known are all names.
 	Near  string
 	Known []string
-	// Count is how many elements of a list have this member.
-	Count int
 }
 
 // Want says which name would be right.

@@ -60,26 +60,21 @@ func (m *Members) Done(ignored ...string) {
 // mostUnknown is how many kinds of unknown members a Document holds one by one.
 const mostUnknown = 20
 
-// addUnknown holds an unknown member; those of further elements of a list are counted.
+// addUnknown holds an unknown member; of elements of a list, the first one.
 func (d *Document) addUnknown(at JSON, near string, known []string) {
 	kind := at.at.Kind()
-	if i, seen := d.kinds[kind]; seen {
-		d.unknown[i].Count++
-		return
-	}
-	if len(d.unknown) == mostUnknown {
-		d.more++
+	if d.kinds[kind] || len(d.unknown) == mostUnknown {
 		return
 	}
 	if d.kinds == nil {
-		d.kinds = map[string]int{}
+		d.kinds = map[string]bool{}
 	}
-	d.kinds[kind] = len(d.unknown)
-	d.unknown = append(d.unknown, Unknown{Path: at.at, Value: at.excerpt(), Near: near, Known: known, Count: 1})
+	d.kinds[kind] = true
+	d.unknown = append(d.unknown, Unknown{Path: at.at, Value: at.excerpt(), Near: near, Known: known})
 }
 
-// Unknown returns the unknown members, each kind of place once, and how many more there are of further kinds.
-func (d *Document) Unknown() (members []Unknown, more int) { return d.unknown, d.more }
+// Unknown returns the unknown members, each kind of place once, and at most twenty.
+func (d *Document) Unknown() []Unknown { return d.unknown }
 
 // Strict returns the first fault; without any, an unknown member is one.
 func (d *Document) Strict() *Fault {

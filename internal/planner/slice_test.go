@@ -2,6 +2,7 @@ package planner
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -84,7 +85,7 @@ func TestADrawnSnapshotWithSlicesIsPlannedAlikeOnceItWasWrittenAndRead(t *testin
 		s := drawSliced(t)
 		for i := range s.Groups {
 			if rapid.Bool().Draw(t, "pools") {
-				s.Groups[i].Pools = []GroupPool{onPool("a", rapid.Int64Range(-1, 1<<50).Draw(t, "most"), rapid.Int64Range(-1, 1<<50).Draw(t, "units"))}
+				s.Groups[i].Pools = []GroupPool{onPool("a", rapid.Int64Range(0, math.MaxInt32).Draw(t, "most"), rapid.Int64Range(0, math.MaxInt32).Draw(t, "units"))}
 			}
 			if slice := s.Groups[i].Slice; slice != nil && rapid.Bool().Draw(t, "odd") {
 				odd := *slice

@@ -163,48 +163,13 @@ func (r *fieldRule) Allows(v reflect.Value) bool {
 	return true
 }
 
-// AllowsAll reports whether all values of a map are valid.
-func (r *fieldRule) AllowsAll(v reflect.Value) bool {
-	if bundle, ok := v.Interface().(raydemand.Bundle); ok { // most maps of a snapshot; reflection allocates memory
-		for _, amount := range bundle {
-			if int64(amount) < r.Least || int64(amount) > r.Most {
-				return false
-			}
-		}
-		return true
-	}
-	if v.Type().Elem().Kind() == reflect.String {
-		return len(r.Words) == 0
-	}
-	for each := v.MapRange(); each.Next(); {
-		if !r.Allows(each.Value()) {
-			return false
-		}
-	}
-	return true
-}
-
-// Bound replaces a number beyond the bounds with the bound, and an unknown word with none.
-func (r *fieldRule) Bound(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		v.SetInt(min(max(v.Int(), r.Least), r.Most))
-	case reflect.Float64:
-		v.SetFloat(min(max(v.Float(), float64(r.Least)), float64(r.Most)))
-	case reflect.String:
-		v.SetString("")
-	}
-}
-
 // field is a field of a struct of a snapshot in its JSON form.
 type field struct {
 	Key   string
 	Index []int
 	// Omitted: JSON leaves the field out if it is empty.
 	Omitted bool
-	// Free: each value of its type is within the bounds.
-	Free bool
-	Rule fieldRule
+	Rule    fieldRule
 }
 
 var knownFields sync.Map // of []field by reflect.Type
@@ -225,19 +190,10 @@ func fieldsOf(t reflect.Type) []field {
 			owner = t.FieldByIndex(up).Type
 		}
 		rule := rules[owner.Name()+"."+key].complete(f.Type)
-		fields = append(fields, field{key, f.Index, tagged && options == "omitempty", rule.free(f.Type), rule})
+		fields = append(fields, field{key, f.Index, tagged && options == "omitempty", rule})
 	}
 	knownFields.Store(t, fields)
 	return fields
-}
-
-// free reports whether every value of a type is within the bounds: texts without words of their own, truths and times.
-func (r *fieldRule) free(t reflect.Type) bool {
-	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
-		t = t.Elem()
-	}
-	return t.Kind() == reflect.Bool || t.Kind() == reflect.String && len(r.Words) == 0 ||
-		t == reflect.TypeFor[time.Time]()
 }
 
 // newValue returns a new value of a type, with the defaults of its fields if it is a struct.

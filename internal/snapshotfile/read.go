@@ -2,8 +2,7 @@
 // policies, demands and changes that its flags take, and the snapshots that a live cluster exports. Errors name the
 // file, the field, the value, and what would be right.
 //
-// One table (fields.go) says what each field may hold; the decoder, Validate and Exportable all use it. The package
-// plans nothing, and imports only the planner's model.
+// One table (fields.go) says what each field may hold. The package plans nothing, and imports only the planner's model.
 package snapshotfile
 
 import (

@@ -1,7 +1,6 @@
 package snapshotfile
 
 import (
-	"fmt"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -18,8 +17,7 @@ var descriptiveKeys = []string{
 // unknownFields returns a finding for each kind of unknown key.
 func unknownFields(doc *fieldpath.Document, file string) []raydemand.Finding {
 	var all []raydemand.Finding
-	unknown, more := doc.Unknown()
-	for _, u := range unknown {
+	for _, u := range doc.Unknown() {
 		f := raydemand.Finding{
 			Code:     model.FindingKeyUnknown,
 			Severity: raydemand.Warning,
@@ -29,17 +27,10 @@ func unknownFields(doc *fieldpath.Document, file string) []raydemand.Finding {
 			Why:      "this key is unknown, so it has no effect",
 			Fix:      "rename it to " + u.Near,
 		}
-		if u.Count > 1 {
-			f.Why += fmt.Sprintf("; %d more elements have it", u.Count-1)
-		}
 		if u.Near == "" {
 			f.Fix = "remove it; the keys here are " + strings.Join(u.Known, ", ")
 		}
 		all = append(all, f)
-	}
-	if more > 0 {
-		all = append(all, raydemand.Finding{Code: model.FindingKeyUnknown, Severity: raydemand.Warning, Object: file,
-			Why: fmt.Sprintf("%d more keys are unknown", more), Fix: "fix those above first"})
 	}
 	return all
 }

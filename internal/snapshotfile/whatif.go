@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -23,10 +22,8 @@ const (
 	MostWhatIfGangs  = 100
 	// MostWhatIfBundles bounds the bundles of all gangs, in all of their choices.
 	MostWhatIfBundles = 2000
-	// MostWhatIfNames bounds the resources of a bundle and the labels of a selector.
+	// MostWhatIfNames bounds the different resources of the demand, and those of a group.
 	MostWhatIfNames = 100
-	// MostWhatIfName bounds the name of a group, in characters.
-	MostWhatIfName = 253
 )
 
 // WhatIf reads changes of a snapshot, a JSON object, and returns the changed snapshot; s itself does not change. The
@@ -38,7 +35,7 @@ func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) 
 		return s, err
 	}
 	in, doc := fieldpath.Read(bytes.TrimSpace(text))
-	checkWhatIf(in)
+	refuseNull(in)
 	var change struct {
 		Groups json.RawMessage `json:"groups"` // by name, see changed
 		raydemand.Demand
@@ -70,8 +67,14 @@ func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) 
 			gang.Members().Member("id").Fail("a unique id, or none: a gang of the snapshot has this one")
 		}
 	}
-	added := model.Snapshot{Demand: change.Demand}
+	added, names := model.Snapshot{Demand: change.Demand}, map[string]bool{}
 	complete(&added)
+	added.EachBundle(func(b raydemand.Bundle) {
+		for name := range b {
+			names[name] = true
+		}
+	})
+	checkNames(in, len(names))
 	s.Requests = slices.Concat(s.Requests, added.Requests)
 	s.Gangs = slices.Concat(s.Gangs, added.Gangs)
 	s.Constraint = slices.Concat(s.Constraint, added.Constraint)
@@ -79,27 +82,29 @@ func WhatIf(s model.Snapshot, text []byte, name string) (model.Snapshot, error) 
 	return s, strictError(doc, name)
 }
 
-// checkWhatIf refuses null, and objects with very many names. In a snapshot null means unknown; in a change it could
-// mean no change or no value. Parts that may be copied from a snapshot, slice, pools and nodeFit, may have both.
-func checkWhatIf(in fieldpath.JSON) {
+// refuseNull refuses null: in a snapshot it means unknown, in a change it could mean no change or no value. Parts of a
+// group that may be copied from a snapshot may have it.
+func refuseNull(in fieldpath.JSON) {
 	switch {
 	case string(in.Raw()) == "null":
 		in.Fail("a value, or remove the key")
 	case in.IsList():
 		for _, each := range in.List() {
-			checkWhatIf(each)
+			refuseNull(each)
 		}
 	case in.IsObject():
-		members := in.Members()
-		if n := members.Len(); n > MostWhatIfNames {
-			in.Fail(fmt.Sprintf("at most %d names, not %d", MostWhatIfNames, n))
-		}
-		inGroup := strings.HasPrefix(in.Path().String(), "groups[")
+		members, copied := in.Members(), []string{"slice", "pools", "nodeFit"}
 		for _, name := range members.Names() {
-			if !inGroup || name != "slice" && name != "pools" && name != "nodeFit" {
-				checkWhatIf(members.Member(name))
+			if !strings.HasPrefix(in.Path().String(), "groups[") || !slices.Contains(copied, name) {
+				refuseNull(members.Member(name))
 			}
 		}
+	}
+}
+
+func checkNames(in fieldpath.JSON, n int) {
+	if n > MostWhatIfNames {
+		in.Fail(fmt.Sprintf("at most %d names, not %d", MostWhatIfNames, n))
 	}
 }
 
@@ -119,9 +124,6 @@ func changed(in fieldpath.JSON, groups []model.Group) []model.Group {
 		members := each.Members()
 		named := members.Member("name")
 		name := named.NonEmpty("the worker group's name")
-		if utf8.RuneCountInString(name) > MostWhatIfName {
-			named.Fail(fmt.Sprintf("at most %d characters", MostWhatIfName))
-		}
 		if first, twice := seen[name]; twice {
 			named.Fail(fmt.Sprintf("a unique name: %s has this one", first))
 		}
@@ -152,6 +154,7 @@ func changed(in fieldpath.JSON, groups []model.Group) []model.Group {
 		if members.Has("slice") {
 			complete(&model.Snapshot{Groups: []model.Group{change.Group}})
 		}
+		checkNames(members.Member("resources"), len(change.Resources))
 		groups[at] = change.Group
 		if change.Remove {
 			groups = slices.Delete(groups, at, at+1)
