@@ -1,11 +1,12 @@
 package raydemand
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
-	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,35 +58,18 @@ func (e *SliceError) Error() string {
 	return fmt.Sprintf("%s: %s: want %s", field, e.Value, e.Want)
 }
 
-// ParseSliceRequirement reads a requirement from JSON. It returns *SliceErrors. An unknown or repeated key is an error,
-// because nothing would honor it.
+// ParseSliceRequirement reads a requirement from JSON. It returns *SliceErrors. An unknown key is an error, because
+// nothing would honor it.
 func ParseSliceRequirement(text []byte) (*SliceRequirement, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil || len(fields) == 0 {
 		return nil, &SliceError{Value: shown(text), Want: SliceWant}
 	}
 	var requirement SliceRequirement
-	seen := map[string]bool{}
-	for decoder.More() {
-		key, err := decoder.Token()
-		if err != nil {
-			return nil, &SliceError{Value: shown(text), Want: SliceWant}
-		}
-		name, _ := key.(string)
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return nil, &SliceError{Value: shown(text), Want: SliceWant}
-		}
-		if seen[name] {
-			return nil, &SliceError{name, "appears twice", "each key once"}
-		}
-		seen[name] = true
-		if err := requirement.read(name, value); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if err := requirement.read(name, fields[name]); err != nil {
 			return nil, err
 		}
-	}
-	if requirement == (SliceRequirement{}) {
-		return nil, &SliceError{Value: shown(text), Want: SliceWant}
 	}
 	return &requirement, nil
 }
@@ -105,17 +89,14 @@ func (w *SliceRequirement) read(name string, value json.RawMessage) error {
 			return refuse(SliceComputeWant)
 		}
 	case "isolation":
-		if err := json.Unmarshal(value, &w.Isolation); err != nil || !validIsolation(w.Isolation) {
+		valid := []string{IsolationHardware, IsolationLimit, IsolationAny}
+		if err := json.Unmarshal(value, &w.Isolation); err != nil || !slices.Contains(valid, w.Isolation) {
 			return refuse(SliceIsolationWant)
 		}
 	default:
 		return refuse("one of the keys memory, computeFraction, isolation")
 	}
 	return nil
-}
-
-func validIsolation(text string) bool {
-	return text == IsolationHardware || text == IsolationLimit || text == IsolationAny
 }
 
 // shown shortens a value for a message.
@@ -136,12 +117,13 @@ var memoryUnits = []struct {
 	{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12},
 }
 
-// parseMemory reads a JSON string or number. The error describes valid values.
+// parseMemory reads a JSON string or number, and rounds up to whole bytes, as Kubernetes does; bytes as a number are
+// whole. The error describes valid values.
 func parseMemory(value json.RawMessage) (int64, error) {
-	text, unit := string(value), int64(1)
-	if strings.HasPrefix(text, `"`) {
+	text, unit, quoted := string(value), int64(1), strings.HasPrefix(string(value), `"`)
+	if quoted {
 		if err := json.Unmarshal(value, &text); err != nil {
-			return 0, fmt.Errorf("%s", SliceMemoryWant)
+			return 0, errors.New(SliceMemoryWant)
 		}
 		for _, u := range memoryUnits {
 			if number, found := strings.CutSuffix(text, u.suffix); found {
@@ -153,29 +135,13 @@ func parseMemory(value json.RawMessage) (int64, error) {
 			return 0, fmt.Errorf("%s; write %s without B", SliceMemoryWant, number)
 		}
 	}
-	bytes, ok := timesUnit(text, unit)
-	// Bytes as a number are whole.
-	if f, err := strconv.ParseFloat(string(value), 64); err == nil && f != math.Trunc(f) {
-		ok = false
+	number, err := strconv.ParseFloat(text, 64)
+	bytes := math.Ceil(number * float64(unit))
+	foreign := strings.ContainsAny(text, "xXpP_nN") // these forms are valid in Go but not in a quantity
+	if err != nil || foreign || !quoted && bytes != number || bytes < 1 || bytes > float64(MaxSliceMemory) {
+		return 0, errors.New(SliceMemoryWant)
 	}
-	if !ok || bytes < 1 || bytes > MaxSliceMemory {
-		return 0, fmt.Errorf("%s", SliceMemoryWant)
-	}
-	return bytes, nil
-}
-
-// timesUnit multiplies a decimal number by a unit and rounds up to whole bytes, as Kubernetes does.
-func timesUnit(number string, unit int64) (int64, bool) {
-	if whole, err := strconv.ParseInt(number, 10, 64); err == nil {
-		high, low := bits.Mul64(uint64(max(whole, 0)), uint64(unit))
-		return int64(low), whole >= 0 && high == 0 && low <= math.MaxInt64
-	}
-	if strings.ContainsAny(number, "xXpP_nN") { // These forms are valid in Go but not in a quantity.
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(number, 64)
-	bytes := math.Ceil(f * float64(unit))
-	return int64(bytes), err == nil && bytes >= 0 && bytes <= float64(MaxSliceMemory)
+	return int64(bytes), nil
 }
 
 // MemoryText returns the shortest exact quantity: 10Gi, 4864Mi, 1500.
