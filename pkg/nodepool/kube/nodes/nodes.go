@@ -304,8 +304,8 @@ func (n *nodes) store() *reflector.Store[*corev1.Node] {
 	}
 }
 
-// update keeps a node. A heartbeat of the kubelet, at least every five minutes, changes nothing, unless data of the node
-// has expired.
+// update keeps a node. A heartbeat of the kubelet, at least every five minutes, changes nothing, unless data of the
+// node has expired.
 func (n *nodes) update(node *corev1.Node) {
 	now := n.keep(node)
 	n.mu.Lock()
