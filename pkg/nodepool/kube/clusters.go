@@ -84,14 +84,10 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	if !change.ValidUntil.IsZero() && time.Now().After(change.ValidUntil) {
 		return 0, fmt.Errorf("patching %s: %w", change.Cluster, nodepool.ErrOutdated)
 	}
-	written, patch, err := m.writeAsOwner(ctx, "patching", object, func(term string) ([]byte, error) {
+	written, err := m.writeAsOwner(ctx, "patching", object, func(object map[string]any, term string) ([]byte, error) {
 		change.Term = term
-		return scalePatch(object.Object, change)
+		return scalePatch(object, change)
 	})
-	if apierrors.IsInvalid(err) {
-		return 0, m.conflictOrRefusal(ctx, "patching", change.Cluster, err, patch,
-			func(object map[string]any) ([]byte, error) { return scalePatch(object, change) })
-	}
 	if err != nil {
 		return 0, err
 	}

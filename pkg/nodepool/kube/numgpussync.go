@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
@@ -32,15 +30,11 @@ func (m *Manager) SyncNumGPUs(ctx context.Context, change nodepool.NumGPUsChange
 	if refusal := refuseSync(object.Object, &cluster, change); refusal != nil {
 		return 0, refusal
 	}
-	const doing = "writing num-gpus to"
-	written, patch, err := m.writeAsOwner(ctx, doing, object, func(term string) ([]byte, error) {
-		change.Term = term
-		return numGPUsPatch(object.Object, change)
-	})
-	if apierrors.IsInvalid(err) {
-		return 0, m.conflictOrRefusal(ctx, doing, change.Cluster, err, patch,
-			func(object map[string]any) ([]byte, error) { return numGPUsPatch(object, change) })
-	}
+	written, err := m.writeAsOwner(ctx, "writing num-gpus to", object,
+		func(object map[string]any, term string) ([]byte, error) {
+			change.Term = term
+			return numGPUsPatch(object, change)
+		})
 	if err != nil {
 		return 0, err
 	}

@@ -16,18 +16,16 @@ import (
 )
 
 // writeAsOwner sends a JSON patch on a RayCluster that was read, if this process may write to it. build returns the
-// patch with a term, which is empty without shards. The patch is returned with every error but those before it.
+// patch of an object with a term, which is empty without shards.
 func (m *Manager) writeAsOwner(
-	ctx context.Context,
-	doing string,
-	object *unstructured.Unstructured,
-	build func(term string) ([]byte, error),
-) (written *unstructured.Unstructured, patch []byte, err error) {
+	ctx context.Context, doing string, object *unstructured.Unstructured,
+	build func(object map[string]any, term string) ([]byte, error),
+) (written *unstructured.Unstructured, err error) {
 	key := keyOf(object)
 	term, stored := "", object.GetAnnotations()[decode.ShardAnnotation]
 	if m.shards != nil {
 		if term, err = m.shards.Fence(key, stored); err != nil {
-			return nil, nil, fmt.Errorf("%s %s: %w", doing, key, err)
+			return nil, fmt.Errorf("%s %s: %w", doing, key, err)
 		}
 	}
 	sent := false
@@ -36,18 +34,22 @@ func (m *Manager) writeAsOwner(
 			m.shards.Rejected(key, term, stored)
 		}
 	}()
-	if patch, err = build(term); err != nil {
-		return nil, nil, fmt.Errorf("%s %s: %w", doing, key, err)
+	patch, err := build(object.Object, term)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", doing, key, err)
 	}
 	// Check this last, as close to the write as possible.
 	if !m.MayWrite(key) {
-		return nil, patch, fmt.Errorf("%s %s: %w", doing, key, nodepool.ErrNotLeading)
+		return nil, fmt.Errorf("%s %s: %w", doing, key, nodepool.ErrNotLeading)
 	}
-	ctx, cancel := m.whileHeld(ctx, key)
+	held, cancel := m.whileHeld(ctx, key)
 	defer cancel()
 	sent = true
-	written, err = m.patch(ctx, m.rayClusters, key, types.JSONPatchType, patch)
-	return written, patch, err
+	if written, err = m.patch(held, m.rayClusters, key, types.JSONPatchType, patch); apierrors.IsInvalid(err) {
+		err = m.conflictOrRefusal(ctx, doing, key, err, patch,
+			func(object map[string]any) ([]byte, error) { return build(object, term) })
+	}
+	return written, err
 }
 
 // certainlyNotStored reports whether the API server answered that it has not stored a write. A timeout, or an error of
