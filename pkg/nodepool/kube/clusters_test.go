@@ -23,6 +23,7 @@ import (
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/nodes"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -94,7 +95,7 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
 		pool:       newPool(func(nodepool.ClusterKey) bool { return true }, slog.New(slog.DiscardHandler)),
-		pods:       newRayPods(rayPodsConfig{}),
+		pods:       newRayPods(nil, attached.Config{}, nil, nil),
 		newestSeen: newNewestObjects(), decodes: newDecodeCache(sharing.Reader{}),
 	}
 	m.running.Store(true)

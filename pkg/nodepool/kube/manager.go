@@ -219,8 +219,8 @@ func (m *Manager) connectCore(client *http.Client) error {
 
 // wire creates the source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
-	m.pods = newRayPods(rayPodsConfig{Client: m.core, Namespaces: m.options.Namespaces, Only: m.options.Single,
-		Logger: m.options.Logger, Changed: m.Enqueue, Failed: func(err error) { m.watchError.Store(&err) }})
+	m.pods = newRayPods(m.core, attached.Config{Namespaces: m.options.Namespaces, Logger: m.options.Logger,
+		Changed: m.Enqueue}, m.options.Single, func(err error) { m.watchError.Store(&err) })
 	reads := []manager.Runnable{newStorageGuard(m.core, m.options), m.pods}
 	if m.options.Single != nil {
 		source, err := newPolled(m)

@@ -61,23 +61,14 @@ func (o *Options) writable() error {
 	return nil
 }
 
-// Validate returns an error for the first option that is missing, or that does not go together with another one.
-// Whoever reads the options from a user checks each of them.
+// Validate returns an error for the first option that does not go together with another one.
 func (o Options) Validate() error {
 	switch {
-	case o.Logger == nil:
-		return fmt.Errorf("options: Logger is missing")
-	case o.LeaderElection && (o.LeaseNamespace == "" || o.LeaseName == ""):
-		return fmt.Errorf("options: LeaderElection needs LeaseNamespace and LeaseName")
-	case o.Sharded && (o.LeaseNamespace == "" || o.LeaseName == ""):
-		return fmt.Errorf("options: Sharded needs LeaseNamespace and LeaseName")
 	case o.Sharded && len(validation.IsValidLabelValue(o.LeaseName)) > 0:
 		return fmt.Errorf("options: LeaseName %q: want at most 63 characters with shards, because it is a label of "+
 			"their Leases", o.LeaseName)
 	case o.LeaderElection && o.Sharded:
 		return fmt.Errorf("options: Sharded excludes LeaderElection")
-	case o.Single != nil && (o.LeaderElection || o.Sharded || len(o.Namespaces) > 0):
-		return fmt.Errorf("options: Single excludes LeaderElection, Sharded and Namespaces")
 	}
 	if o.Address != "" {
 		if _, err := netip.ParseAddrPort(o.Address); err != nil {

@@ -15,34 +15,26 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// rayPodsConfig says which pods are read, and what is called when they change.
-type rayPodsConfig struct {
-	Client corev1client.PodsGetter
-	// Namespaces are those of the RayClusters; empty means all.
-	Namespaces []string
-	// Only is the one RayCluster whose pods are read, nil for all.
-	Only   *nodepool.ClusterKey
-	Logger *slog.Logger
-	// Changed is called after pods of a RayCluster changed, Failed with each error of a list or a watch.
-	Changed func(nodepool.ClusterKey)
-	Failed  func(error)
-}
-
 // rayPods has the pods of RayClusters. A cache of controller-runtime would keep Pod objects, which take four times as
 // much memory even when they are stripped, and each cycle would convert all pods of its RayCluster again.
 type rayPods struct {
 	*attached.Objects[*decode.Pod, *decode.Pod]
-	config   rayPodsConfig
+	client corev1client.PodsGetter
+	log    *slog.Logger
+	// failed is called with each error of a list or a watch.
+	failed   func(error)
 	selector string
 }
 
-// newRayPods prepares reading; Start begins it.
-func newRayPods(c rayPodsConfig) *rayPods {
-	p := &rayPods{config: c, selector: decode.ClusterLabel}
-	if c.Only != nil {
-		c.Namespaces, p.selector = []string{c.Only.Namespace}, decode.ClusterLabel+"="+c.Only.Name
+// newRayPods prepares reading; Start begins it. only is the one RayCluster whose pods are read, nil for all.
+func newRayPods(
+	client corev1client.PodsGetter, c attached.Config, only *nodepool.ClusterKey, failed func(error),
+) *rayPods {
+	p := &rayPods{client: client, log: c.Logger, failed: failed, selector: decode.ClusterLabel}
+	if only != nil {
+		c.Namespaces, p.selector = []string{only.Namespace}, decode.ClusterLabel+"="+only.Name
 	}
-	p.Objects = attached.New(attached.Config{Namespaces: c.Namespaces, Changed: c.Changed, Logger: c.Logger},
+	p.Objects = attached.New(c,
 		attached.Kind[*decode.Pod, *decode.Pod]{
 			Source: p.source, Strip: keptPod, Same: (*decode.Pod).Same,
 			Read: func(pod *decode.Pod) (attached.Object[*decode.Pod], bool) {
@@ -53,14 +45,14 @@ func newRayPods(c rayPodsConfig) *rayPods {
 }
 
 func (p *rayPods) source(namespace string) reflector.Source {
-	source := reflector.Of("pods of RayClusters", &corev1.Pod{}, p.config.Client.Pods(namespace),
-		metav1.ListOptions{LabelSelector: p.selector}, p.config.Logger)
+	source := reflector.Of("pods of RayClusters", &corev1.Pod{}, p.client.Pods(namespace),
+		metav1.ListOptions{LabelSelector: p.selector}, p.log)
 	source.Failed = func(err error) {
 		if apierrors.IsInvalid(err) {
 			return // an API server that does not stream lists; the reflector lists then
 		}
-		p.config.Failed(fmt.Errorf("reading the pods of RayClusters: %w", err))
-		p.config.Logger.Warn("reading the pods of RayClusters failed; retrying", "namespace", namespace, "error", err)
+		p.failed(fmt.Errorf("reading the pods of RayClusters: %w", err))
+		p.log.Warn("reading the pods of RayClusters failed; retrying", "namespace", namespace, "error", err)
 	}
 	return source
 }

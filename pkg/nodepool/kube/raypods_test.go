@@ -15,6 +15,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/attached"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 )
 
@@ -26,7 +27,7 @@ type podsUnderTest struct {
 
 func newPodsUnderTest(namespaces ...string) *podsUnderTest {
 	p := &podsUnderTest{}
-	p.rayPods = newRayPods(rayPodsConfig{Namespaces: namespaces, Changed: func(key nodepool.ClusterKey) { p.changes = append(p.changes, key.String()) }})
+	p.rayPods = newRayPods(nil, attached.Config{Namespaces: namespaces, Changed: func(key nodepool.ClusterKey) { p.changes = append(p.changes, key.String()) }}, nil, nil)
 	return p
 }
 
@@ -112,7 +113,7 @@ func TestAListOfANamespaceReplacesThatNamespaceAlone(t *testing.T) {
 }
 
 func TestOfOneRayClusterItsPodsAloneAreRead(t *testing.T) {
-	p := newRayPods(rayPodsConfig{Only: &nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Namespaces: []string{"web"}})
+	p := newRayPods(nil, attached.Config{Namespaces: []string{"web"}}, &nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, nil)
 	if _, state := p.Objects.Of(nodepool.ClusterKey{Namespace: "web"}, ""); state.Unknown != "this process does not serve namespace web" || p.selector != "ray.io/cluster=llm" {
 		t.Errorf("read are pods with %q, and of namespace web %v", p.selector, state)
 	}
@@ -134,7 +135,7 @@ func TestAFailureIsReportedAndTriedAgainWithoutALongPause(t *testing.T) {
 		"lists are not streamed": {apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil), false},
 	} {
 		reported := 0
-		p := newRayPods(rayPodsConfig{Client: noPods{}, Logger: slog.New(slog.DiscardHandler), Failed: func(error) { reported++ }})
+		p := newRayPods(noPods{}, attached.Config{Logger: slog.New(slog.DiscardHandler)}, nil, func(error) { reported++ })
 		source := p.source("")
 		if source.Forbidden != nil {
 			t.Errorf("%s: pods count as optional, so that reading them pauses for a minute", name)

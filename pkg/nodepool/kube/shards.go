@@ -63,11 +63,10 @@ type Shards struct {
 	known   map[nodepool.ClusterKey]bool
 	unowned int
 	// cycles are those that run, and terms what this shard has written to each RayCluster.
-	cycles   map[nodepool.ClusterKey]context.CancelFunc
-	terms    map[nodepool.ClusterKey]*term
-	begun    int
-	started  bool
-	reported time.Time
+	cycles  map[nodepool.ClusterKey]context.CancelFunc
+	terms   map[nodepool.ClusterKey]*term
+	begun   int
+	started bool
 }
 
 // slot is what a shard knows of a slot.
@@ -155,12 +154,14 @@ func (s *Shards) turn(ctx context.Context) (settled bool) {
 	asked := time.Now()
 	err := s.read(call)
 	keys, keysErr := s.keys()
-	s.mu.Lock()
-	s.report(errors.Join(ownErr, err, keysErr))
+	if failed := errors.Join(ownErr, err, keysErr); failed != nil {
+		s.options.Logger.Warn("reading or renewing the Leases of shards failed; without renewals this shard stops "+
+			"writing", "shard", s.id, "error", failed)
+	}
 	if err != nil || keysErr != nil {
-		s.mu.Unlock()
 		return true // the next turn is the retry
 	}
+	s.mu.Lock()
 	s.known = make(map[nodepool.ClusterKey]bool, len(keys))
 	for _, key := range keys {
 		s.known[key] = true
@@ -448,18 +449,6 @@ func (s *Shards) count() {
 		if slot := s.slotOf(key); !s.led && !slot.mine && (slot.holder == "" || slot.holder == s.identity) {
 			s.unowned++
 		}
-	}
-}
-
-// report logs an error if it is the first of several in a row, and then once a minute. The caller holds mu.
-func (s *Shards) report(err error) {
-	switch {
-	case err == nil:
-		s.reported = time.Time{}
-	case s.reported.IsZero() || time.Since(s.reported) >= time.Minute:
-		s.reported = time.Now()
-		s.options.Logger.Warn("reading or renewing the Leases of shards failed; without renewals this shard stops "+
-			"writing", "shard", s.id, "error", err)
 	}
 }
 

@@ -68,15 +68,6 @@ type autoscalerEvents struct {
 	podEventSeen bool
 }
 
-// feedState says how much of a feed is known.
-type feedState int
-
-const (
-	notListed feedState = iota // not listed yet
-	forbidden                  // the API server forbids it
-	listed
-)
-
 // subject is a pod or a NodeClaim; a NodeClaim has no namespace.
 type subject struct{ kind, namespace, name string }
 
@@ -202,22 +193,18 @@ func (p *autoscalerEvents) launchedFor(about subject, uid types.UID) bool {
 	return false
 }
 
-// feedState returns how much is known about a namespace's pods: forbidden if any of its feeds is forbidden, else the
-// state of the worst one; notListed before Start. The caller holds mu.
-func (p *autoscalerEvents) feedState(namespace string) feedState {
-	var all []feedState
+// known reports whether the Events about a namespace's pods have all been listed, and whether some are forbidden. The
+// caller holds mu.
+func (p *autoscalerEvents) known(namespace string) (all, forbidden bool) {
+	feeds := 0
+	all = true
 	for _, f := range p.feeds {
 		if f.namespace == namespace || f.namespace == corev1.NamespaceAll {
-			all = append(all, f.state)
+			feeds++
+			all, forbidden = all && f.listed, forbidden || f.forbidden
 		}
 	}
-	switch {
-	case len(all) == 0:
-		return notListed
-	case slices.Contains(all, forbidden):
-		return forbidden
-	}
-	return slices.Min(all)
+	return all && feeds > 0, forbidden
 }
 
 // LaunchFailed reports whether Karpenter failed to launch the machine of a NodeClaim.
@@ -232,11 +219,11 @@ func (p *autoscalerEvents) LaunchFailed(claim string) bool {
 func (p *autoscalerEvents) AddTo(cluster *nodepool.Cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	worst := p.feedState(cluster.Key.Namespace)
-	if worst == forbidden {
+	listed, forbidden := p.known(cluster.Key.Namespace)
+	if forbidden {
 		cluster.Findings = append(cluster.Findings, unread(cluster.Key, EventsForbidden, ""))
 	}
-	cluster.ProvisionersSeen = worst == listed && p.podEventSeen
+	cluster.ProvisionersSeen = listed && p.podEventSeen
 	for i := range cluster.Workers {
 		w := &cluster.Workers[i]
 		if w.Unschedulable == "" || w.Node != "" {

@@ -24,8 +24,10 @@ type feed struct {
 	namespace string
 	// claims: only Events about NodeClaims, which have no namespace; their Events are in "default".
 	claims bool
-	// Guarded by p.mu. statements are by subject, then by Event; kept counts them.
-	state      feedState
+	// Guarded by p.mu. The API server has listed the Events, or forbids it. statements are by subject, then by Event; kept
+	// counts them.
+	listed, forbidden bool
+
 	statements map[subject]map[types.NamespacedName]statement
 	kept       int
 }
@@ -53,10 +55,10 @@ func (f *feed) selector() string {
 func (p *autoscalerEvents) forbid(f *feed, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f.state != forbidden {
+	if !f.forbidden {
 		p.log.Info("events are forbidden", "source", f.source, "reason", err)
 	}
-	f.state, f.statements, f.kept = forbidden, nil, 0
+	f.listed, f.forbidden, f.statements, f.kept = false, true, nil, 0
 }
 
 // store passes what a reflector reads to f.
@@ -122,7 +124,7 @@ func (f *feed) remove(event *corev1.Event) {
 func (f *feed) replace(list []*corev1.Event, _ string) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
-	f.state, f.statements, f.kept = listed, nil, 0
+	f.listed, f.forbidden, f.statements, f.kept = true, false, nil, 0
 	for _, event := range list {
 		f.keep(event)
 	}

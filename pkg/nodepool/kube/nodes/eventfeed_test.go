@@ -53,7 +53,7 @@ func (f *fakeEvents) selected() map[string]bool {
 func TestEventsAreBounded(t *testing.T) {
 	p := listening()
 	f := &feed{p: p, source: landing.FromClusterAutoscaler}
-	f.state, p.feeds = listed, append(p.feeds, f)
+	f.listed, p.feeds = true, append(p.feeds, f)
 	for i := range mostEvents {
 		f.update(said(0, landing.FromClusterAutoscaler, "NotTriggerScaleUp", "Pod", fmt.Sprint("other-", i), "no"))
 	}
