@@ -508,9 +508,9 @@ func (s *Nodes) kindsFor(shapes []*PodShape) []equalNodes {
 	return kinds
 }
 
-// namesNodes reports whether the pods are bound to nodes by name.
+// namesNodes reports whether the pods are bound to nodes by name, or to cards of them.
 func (p *PodShape) namesNodes() bool {
-	return p.NodeName != "" ||
+	return p.NodeName != "" || p.Choice.NamesCards() ||
 		slices.ContainsFunc(p.Affinity, func(t NodeTerm) bool { return len(t.Fields) > 0 })
 }
 

@@ -186,7 +186,8 @@ func TestOnlyCardsThatAPodWantsHaveRoomForIt(t *testing.T) {
 		want       int64
 	}{
 		{"other", "x", 4}, {"nvidia.com/use-gputype", "A10", 2}, {"nvidia.com/nouse-gputype", "a10", 2},
-		{"nvidia.com/use-gputype", "L4,A10", 4}, {"nvidia.com/vgpu-mode", "mig", 0},
+		{"nvidia.com/use-gputype", "L4,A10", 4}, {"nvidia.com/use-gpuuuid", "GPU-a", 2},
+		{"nvidia.com/use-gpuuuid", "GPU-a,GPU-b", 4}, {"nvidia.com/use-gpuuuid", "GPU-z", 0}, {"nvidia.com/vgpu-mode", "mig", 0},
 	} {
 		kinds := []landing.Kind{stock.KindOf("g", &landing.PodShape{Choice: sharing.CardChoiceOf(map[string]string{test.key: test.value}),
 			Requests: landing.Quantities{"nvidia.com/gpu": raydemand.One, "nvidia.com/gpumem": raydemand.Whole(12000)}})}

@@ -7,7 +7,8 @@ import (
 )
 
 func TestAnnotationsOfAPodRuleCardsOut(t *testing.T) {
-	hami := sharing.Card{Model: "NVIDIA A100-SXM4-80GB", Mode: "hami-core", Source: "hami"}
+	uuid := "GPU-a"
+	hami := sharing.Card{UUID: &uuid, Model: "NVIDIA A100-SXM4-80GB", Mode: "hami-core", Source: "hami"}
 	volcano := hami
 	volcano.Source = "volcano"
 	const of = "a card of type NVIDIA A100-SXM4-80GB where the pod has the annotation "
@@ -26,6 +27,9 @@ func TestAnnotationsOfAPodRuleCardsOut(t *testing.T) {
 		{"one of several modes", "nvidia.com/vgpu-mode", "mig,hami-core", hami, ""},
 		{"HAMi's mode means nothing to Volcano", "nvidia.com/vgpu-mode", "mig", volcano, ""},
 		{"Volcano's own annotation", "volcano.sh/vgpu-mode", "mig", volcano, "a card in mode hami-core where the pod has the annotation volcano.sh/vgpu-mode: mig"},
+		{"another card", "nvidia.com/use-gpuuuid", "GPU-b", hami, "a card with UUID GPU-a where the pod has the annotation nvidia.com/use-gpuuuid: GPU-b"},
+		{"the card among others", "nvidia.com/use-gpuuuid", "GPU-b, GPU-a", hami, ""},
+		{"the card is excluded", "volcano.sh/vgpu-nouse-gpuuuid", "GPU-a", volcano, "a card with UUID GPU-a where the pod has the annotation volcano.sh/vgpu-nouse-gpuuuid: GPU-a"},
 		{"what is unknown is no reason", "nvidia.com/use-gputype", "H100", sharing.Card{Source: "hami"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -212,7 +212,7 @@ func model(c Card) string { return c.Model }
 func mode(c Card) string  { return c.Mode }
 
 // cardChoices are these annotations: what of a card each is compared with and how, and whether a match rules the card
-// out. A row without a source counts for HAMi and for Volcano (their checkType).
+// out. A row without a source counts for HAMi and for Volcano (their checkType, and CheckUUID and gpuUUIDFilter).
 var cardChoices = []struct {
 	key, source string
 	of          func(Card) string
@@ -225,7 +225,21 @@ var cardChoices = []struct {
 	{"nvidia.com/vgpu-mode", hami.Name, mode, "in mode %s", strings.Contains, false},
 	{"volcano.sh/vgpu-mode", volcano.Name, mode, "in mode %s",
 		func(value, of string) bool { return value == of }, false},
+	{"nvidia.com/use-gpuuuid", hami.Name, uuid, "with UUID %s", listed, false},
+	{"nvidia.com/nouse-gpuuuid", hami.Name, uuid, "with UUID %s", listed, true},
+	{"volcano.sh/vgpu-use-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, false},
+	{"volcano.sh/vgpu-nouse-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, true},
 }
+
+func uuid(c Card) string {
+	if c.UUID == nil {
+		return ""
+	}
+	return *c.UUID
+}
+
+// listed reports whether a list with commas names a UUID.
+func listed(list, uuid string) bool { return slices.Contains(words(list), uuid) }
 
 // contained reports whether a model contains one of the types in a list, whatever the case.
 func contained(list, model string) bool {
@@ -270,6 +284,16 @@ func (c CardChoice) Refuses(card Card) string {
 		return fmt.Sprintf("a card "+row.words+" where the pod has the annotation %s: %s", has, row.key, value)
 	}
 	return ""
+}
+
+// NamesCards reports whether the pod wants single cards, which no two nodes have.
+func (c CardChoice) NamesCards() bool {
+	for key := range c {
+		if strings.HasSuffix(key, "uuid") {
+			return true
+		}
+	}
+	return false
 }
 
 // TooFew returns what the pod does not want about the node's cards, if it wants fewer of them than it asks for; empty

@@ -522,7 +522,7 @@ func TestTheSourcesOfRaysOwnLabelsAreReadFromTheTemplate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rayCluster, err := ReadManifest([]byte(`
 metadata: {namespace: ml, name: llm}
-spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 5, `+c.group+`}]}`))
+spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 5, ` + c.group + `}]}`))
 			must(t, err)
 			got := Cluster(sharing.Reader{}, rayCluster, nil).Groups[0]
 			if diff := cmp.Diff(c.sources, got.LabelSources); diff != "" {
