@@ -83,11 +83,10 @@ type Config struct {
 	Log *slog.Logger
 	// Owned receives the status of ResourceRequests; nil writes none.
 	Owned OwnedRequests
-	// Published is called with every decision after it is applied, Forgotten when a RayCluster with decisions is gone.
-	// Released is called when another process decides about one from now on. None may block. All may be nil.
+	// Published is called with every decision after it is applied, Forgotten when a RayCluster with decisions is gone,
+	// or another process decides about it from now on. Neither may block. Both may be nil.
 	Published func(*addon.Decision)
 	Forgotten func(nodepool.ClusterKey)
-	Released  func(nodepool.ClusterKey)
 }
 
 // DefaultConfig returns the settings of a fleet. The flags of `serve` have these defaults, and check what is set.

@@ -17,7 +17,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -79,21 +78,17 @@ func (c *Controller) all() []*record {
 	return slices.Collect(maps.Values(c.records))
 }
 
-// forget drops a cluster that is gone, and its connection. Forgotten is not called for one that never had a decision.
+// forget drops a cluster that is gone, or about which another process decides now, and its connection. Forgotten is
+// not called for one that never had a decision.
 func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	r.gcs.Close()
-	c.promises.Forget(key)
-	c.drop(key, r)
+	c.setMotion(r, idle)
+	c.mu.Lock()
+	delete(c.records, key)
+	c.mu.Unlock()
 	if c.config.Forgotten != nil && r.decision.Load() != nil {
 		c.config.Forgotten(key)
 	}
-}
-
-func (c *Controller) drop(key nodepool.ClusterKey, r *record) {
-	c.setMotion(r, idle)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.records, key)
 }
 
 // Watch notes what a RayCluster about which another process decides has on its way, and forgets what this process knew
@@ -103,11 +98,7 @@ func (c *Controller) Watch(ctx context.Context, key nodepool.ClusterKey) {
 	if r := c.known(key); r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if errors.Is(err, nodepool.ErrGone) {
-			c.forget(key, r)
-			return
-		}
-		c.release(key, r)
+		c.forget(key, r)
 	}
 	if err != nil {
 		c.promises.Forget(key)
@@ -121,15 +112,6 @@ func (c *Controller) known(key nodepool.ClusterKey) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.records[key]
-}
-
-// release drops a cluster about which another process decides now, and its connection.
-func (c *Controller) release(key nodepool.ClusterKey, r *record) {
-	r.gcs.Close()
-	c.drop(key, r)
-	if c.config.Released != nil && r.decision.Load() != nil {
-		c.config.Released(key)
-	}
 }
 
 // Close closes all connections to Ray. It waits for running cycles, so end their context first; no cycle may begin

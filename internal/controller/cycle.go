@@ -30,6 +30,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 		return 0 // the process ends, and the observation may be incomplete
 	}
 	if errors.Is(err, nodepool.ErrGone) {
+		c.promises.Forget(key)
 		c.forget(key, r)
 		return c.reportWithoutCluster(ctx, key)
 	}

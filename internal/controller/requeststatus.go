@@ -18,10 +18,9 @@ const statusPause = 5 * time.Second
 type reportedStatuses map[string]reportedStatus
 
 type reportedStatus struct {
-	// status is what was last found, at is when a status was last reported; expired: an Event was recorded.
-	status  nodepool.OwnedStatus
-	at      time.Time
-	expired bool
+	// status is what was last found, at is when a status was last reported.
+	status nodepool.OwnedStatus
+	at     time.Time
 }
 
 // of returns a request with the status last found of it, or the object's own if this process has found none.
@@ -63,14 +62,11 @@ func requestUpdates(v *observe.View, plan planner.Plan, known reportedStatuses) 
 		if request.Deleting || request.ClusterUID != "" && request.ClusterUID != v.Cluster.UID {
 			continue
 		}
-		reported := known[request.UID]
-		expiredBefore := reported.expired
-		if update, any := requestUpdate(known.of(request), &reported, v, request, plans[request.ID]); any {
+		reported, before := known[request.UID], known.of(request)
+		if update, any := requestUpdate(before, &reported, v, request, plans[request.ID]); any {
 			updates = append(updates, update)
 		}
-		observed := request.Status.State == raydemand.RequestExpired &&
-			request.Status.ObservedRequest == request.Fingerprint()
-		if reported.expired && !expiredBefore && !observed {
+		if reported.status.State == raydemand.RequestExpired && before.Status.State != raydemand.RequestExpired {
 			expired = append(expired, request)
 		}
 		next[request.UID] = reported
@@ -91,7 +87,6 @@ func requestUpdate(
 	if request.ClusterUID == "" {
 		u.Adopt = &nodepool.ClusterReference{Name: v.Cluster.Key.Name, UID: v.Cluster.UID}
 	}
-	reported.expired = reported.expired && request.Expired(v.Now) // a renewed request may expire once more
 	status, excluded := request.Excluded()
 	switch {
 	case excluded:
@@ -100,7 +95,6 @@ func requestUpdate(
 			u.Delete = true
 			return u, true
 		}
-		reported.expired = true
 		status = leaseOver(request)
 	case v.Mode == nodepool.Managed && plan != nil:
 		status = requestStatusOf(plan)

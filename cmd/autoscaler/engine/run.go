@@ -157,7 +157,6 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book
 		o.costs.Ledger.End(key, time.Now())
 		o.past.Forget(key)
 	}
-	o.loop.Released = o.loop.Forgotten
 	return &book
 }
 

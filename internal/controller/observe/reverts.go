@@ -13,12 +13,12 @@ import (
 const FindingReverted = "replicas-reverted"
 
 const (
-	// revertWindow is how close together two reverts are a fight, and how long after the last one the fight is over.
-	revertWindow = 10 * time.Minute
-	// revertMemory is how close together two reverts are a finding, and how long it is reported: Flux applies a
-	// manifest every spec.interval, which is often 10 minutes or more. One may be a person who meant it, or a manifest
-	// that is applied once.
+	// revertMemory is how close together two reverts are a fight, and for how long a fight is reported: Flux applies a
+	// manifest every spec.interval, which is often 10 minutes or more. One revert may be a person who meant it, or a
+	// manifest that is applied once.
 	revertMemory = time.Hour
+	// revertPause is how long after the last revert of a fight no worker is removed.
+	revertPause = 10 * time.Minute
 )
 
 // Reverts is what this process wrote to one RayCluster and what others made of it. It finds that replicas are set back
@@ -31,8 +31,6 @@ type Reverts struct {
 	seen         string
 	at           time.Time
 	times, index int
-	// until is when the fight is over; zero if it is none.
-	until time.Time
 }
 
 // replicasWrite is the number that this process last wrote for a group, and the generation of the RayCluster after it.
@@ -64,7 +62,10 @@ func (h *Reverts) Observe(now time.Time, cluster *nodepool.Cluster) (reverted bo
 		delete(h.written, g.Name)
 		if !reverted && cluster.ScaledBy != nodepool.FieldManager {
 			reverted = true
-			h.note(now, g.Index)
+			if now.Sub(h.at) > revertMemory {
+				h.times = 0
+			}
+			h.times, h.at, h.index = h.times+1, now, g.Index
 			h.seen = fmt.Sprintf("field manager %q set replicas of group %s back from %d to %d at %s, revert no. %d",
 				cluster.ScaledBy, g.Name, last.replicas, g.Replicas, clockTime(now), h.times)
 		}
@@ -72,22 +73,9 @@ func (h *Reverts) Observe(now time.Time, cluster *nodepool.Cluster) (reverted bo
 	return reverted
 }
 
-func (h *Reverts) note(now time.Time, index int) {
-	before := now.Sub(h.at)
-	if h.times > 0 && before <= revertWindow {
-		h.until = now.Add(revertWindow)
-	} else {
-		h.until = time.Time{}
-	}
-	if before > revertMemory {
-		h.times = 0
-	}
-	h.times, h.at, h.index = h.times+1, now, index
-}
-
 // Pause returns why no worker may be removed during a fight and until when, or "" if there is none.
 func (h *Reverts) Pause(now time.Time) string {
-	if h.until.IsZero() || now.After(h.until) {
+	if now.Sub(h.at) > revertPause {
 		return ""
 	}
 	return h.Text(now)
@@ -96,13 +84,10 @@ func (h *Reverts) Pause(now time.Time) string {
 // Text describes the last revert while there is a finding about it; otherwise it is empty. It stays the same until
 // replicas are set back again.
 func (h *Reverts) Text(now time.Time) string {
-	switch {
-	case h.times < 2 || now.Sub(h.at) > revertMemory:
+	if h.times < 2 || now.Sub(h.at) > revertMemory {
 		return ""
-	case h.until.IsZero():
-		return h.seen
 	}
-	return h.seen + "; no worker is removed until " + clockTime(h.until)
+	return h.seen + "; no worker is removed until " + clockTime(h.at.Add(revertPause))
 }
 
 // Findings returns a finding if replicas are set back again and again.

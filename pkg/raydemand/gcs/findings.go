@@ -18,29 +18,13 @@ const (
 // maxFindings is the maximum number of findings of one State. A faulty head can send millions of bad entries.
 const maxFindings = 20
 
-// findings holds up to maxFindings findings and the number of those it dropped.
-type findings struct {
-	kept []raydemand.Finding
-	more int
-}
+// findings are the first maxFindings findings.
+type findings []raydemand.Finding
 
 func (f *findings) add(finding raydemand.Finding) {
-	if len(f.kept) >= maxFindings {
-		f.more++
-		return
+	if len(*f) < maxFindings {
+		*f = append(*f, finding)
 	}
-	f.kept = append(f.kept, finding)
-}
-
-func (f *findings) list() []raydemand.Finding {
-	if f.more == 0 {
-		return f.kept
-	}
-	return append(f.kept, raydemand.Finding{
-		Code: FindingBadValue, Severity: raydemand.Warning,
-		Seen: fmt.Sprintf("%d more findings about this Ray head", f.more),
-		Why:  "only the first ones are listed",
-	})
 }
 
 func (f *findings) badValue(object, field, seen, why string) {

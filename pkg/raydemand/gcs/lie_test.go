@@ -51,8 +51,8 @@ func TestNodeListedTwiceCountsOnce(t *testing.T) {
 		{NodeId: id, InstanceId: "a", Status: autoscalerpb.NodeStatus_RUNNING, TotalResources: map[string]float64{"GPU": 8}},
 		{NodeId: id, InstanceId: "b", TotalResources: map[string]float64{"GPU": 8}},
 	}, nil)
-	if len(nodes) != 1 || nodes[0].Instance != "a" || len(d.kept) != 1 || d.kept[0].Seen != "listed twice" {
-		t.Errorf("nodes %+v, findings %+v; want the first and a word about the second", nodes, d.kept)
+	if len(nodes) != 1 || nodes[0].Instance != "a" || len(d.findings) != 1 || d.findings[0].Seen != "listed twice" {
+		t.Errorf("nodes %+v, findings %+v; want the first and a word about the second", nodes, d.findings)
 	}
 }
 
@@ -61,8 +61,8 @@ func TestPlacementGroupListedTwiceCountsOnce(t *testing.T) {
 	one := &autoscalerpb.GangResourceRequest{Details: "ab:PACK|PENDING", Requests: []*autoscalerpb.ResourceRequest{wireBundleRequest(1)}}
 	nameless := &autoscalerpb.GangResourceRequest{Requests: one.Requests}
 	gangs := d.gangs([]*autoscalerpb.GangResourceRequest{one, nameless, one, nameless})
-	if len(gangs) != 3 || len(d.kept) != 1 {
-		t.Errorf("%d gangs, findings %+v; want ab once and both nameless ones", len(gangs), d.kept)
+	if len(gangs) != 3 || len(d.findings) != 1 {
+		t.Errorf("%d gangs, findings %+v; want ab once and both nameless ones", len(gangs), d.findings)
 	}
 }
 

@@ -141,7 +141,7 @@ func (d *decoder) state(wire *autoscalerpb.ClusterResourceState, b beside) rayde
 	if state.Truncated = shapes >= shapeCap || gangs >= gangCap || d.cut; state.Truncated {
 		d.truncated(shapes, gangs)
 	}
-	state.Findings = d.list()
+	state.Findings = d.findings
 	return state
 }
 

@@ -16,12 +16,17 @@ func LoadTLS(caPEM, certPEM, keyPEM []byte, serverName string) (*tls.Config, err
 	if err != nil {
 		return nil, fmt.Errorf("loading Ray client certificate: %w", err)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(caPEM) {
+	return withRoots(caPEM, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		ServerName: serverName})
+}
+
+// withRoots trusts the authorities of a PEM text.
+func withRoots(caPEM []byte, config *tls.Config) (*tls.Config, error) {
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(caPEM) {
 		return nil, errors.New("loading Ray CA: no certificate in the PEM text")
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair},
-		ServerName: serverName}, nil
+	return config, nil
 }
 
 // FileTLS is like LoadTLS, but reads files. It reads the client certificate again on each handshake, so a renewed
@@ -41,12 +46,8 @@ func FileTLS(caFile, certFile, keyFile, serverName string) (*tls.Config, error) 
 	if _, err := load(); err != nil {
 		return nil, err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("loading Ray CA %s: no certificate in it", caFile)
-	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: serverName,
+	return withRoots(ca, &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: serverName,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() },
-	}, nil
+	})
 }
