@@ -32,9 +32,8 @@ func (m *Manager) EndIdle(ctx context.Context, change nodepool.IdleChange) error
 	if change.Action == nodepool.DeleteIdle {
 		return m.deleteIdle(ctx, change)
 	}
-	_, err = m.writeAsOwner(ctx, string(change.Action), object, func(object map[string]any, term string) ([]byte, error) {
-		return idlePatch(object, change, term)
-	})
+	_, err = m.writeAsOwner(ctx, string(change.Action), object,
+		func(object map[string]any, term string) ([]byte, error) { return idlePatch(object, change, term) })
 	return err
 }
 

@@ -2,9 +2,7 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,18 +20,12 @@ func (m *Manager) writeAsOwner(
 	build func(object map[string]any, term string) ([]byte, error),
 ) (written *unstructured.Unstructured, err error) {
 	key := keyOf(object)
-	term, stored := "", object.GetAnnotations()[decode.ShardAnnotation]
+	term := ""
 	if m.shards != nil {
-		if term, err = m.shards.Fence(key, stored); err != nil {
+		if term, err = m.shards.Fence(key, object.GetAnnotations()[decode.ShardAnnotation]); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", doing, key, err)
 		}
 	}
-	sent := false
-	defer func() {
-		if term != "" && (!sent || certainlyNotStored(err)) {
-			m.shards.Rejected(key, term, stored)
-		}
-	}()
 	patch, err := build(object.Object, term)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", doing, key, err)
@@ -44,23 +36,11 @@ func (m *Manager) writeAsOwner(
 	}
 	held, cancel := m.whileHeld(ctx, key)
 	defer cancel()
-	sent = true
 	if written, err = m.patch(held, m.rayClusters, key, types.JSONPatchType, patch); apierrors.IsInvalid(err) {
 		err = m.conflictOrRefusal(ctx, doing, key, err, patch,
 			func(object map[string]any) ([]byte, error) { return build(object, term) })
 	}
 	return written, err
-}
-
-// certainlyNotStored reports whether the API server answered that it has not stored a write. A timeout, or an error of
-// the server, leaves that open.
-func certainlyNotStored(err error) bool {
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
-		return false
-	}
-	code := answer.Status().Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
 // MayWrite reports whether this process may write to a RayCluster now.

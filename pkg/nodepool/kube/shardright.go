@@ -13,9 +13,9 @@ import (
 // RayCluster never interleave, whatever clocks do and however late a patch arrives.
 type term struct {
 	name string
-	// from is the term that the first patches test, and tries how many of them may have been stored.
+	// from is the term that the first patches test, if one was tried: it may have been stored.
 	from  string
-	tries int
+	tried bool
 	// lost is when another term was read since, zero for never. This one writes no more. A reading after that, which
 	// confirms the slot, begins another.
 	lost time.Time
@@ -41,22 +41,12 @@ func (s *Shards) Fence(key nodepool.ClusterKey, stored string) (string, error) {
 		return "", refused
 	case stored == t.name:
 		return t.name, nil
-	case t.tries > 0 && stored != t.from:
+	case t.tried && stored != t.from:
 		t.lost = time.Now()
 		return "", refused
 	}
-	t.from = stored
-	t.tries++
+	t.from, t.tried = stored, true
 	return t.name, nil
-}
-
-// Rejected notes that a patch was certainly not stored, which put a term in place of stored.
-func (s *Shards) Rejected(key nodepool.ClusterKey, name, stored string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.terms[key]; t != nil && t.name == name && t.from == stored && t.tries > 0 {
-		t.tries--
-	}
 }
 
 // Enter begins a cycle of a RayCluster. mine is false if another shard owns it, or nobody yet. Otherwise the context

@@ -23,11 +23,6 @@ const nodeClaim = "NodeClaim"
 // and emits NotTriggerScaleUp once none is left.
 type reasons map[string]bool
 
-func (v reasons) has(reason string) bool {
-	_, known := v[reason]
-	return known
-}
-
 // claims reports whether there are reasons about NodeClaims.
 func (v reasons) claims() bool {
 	_, spoken := v["InsufficientCapacityError"]

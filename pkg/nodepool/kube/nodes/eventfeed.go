@@ -24,8 +24,8 @@ type feed struct {
 	namespace string
 	// claims: only Events about NodeClaims, which have no namespace; their Events are in "default".
 	claims bool
-	// Guarded by p.mu. The API server has listed the Events, or forbids it. statements are by subject, then by Event; kept
-	// counts them.
+	// Guarded by p.mu. The API server has listed the Events, or forbids it. statements are by subject, then by Event;
+	// kept counts them.
 	listed, forbidden bool
 
 	statements map[subject]map[types.NamespacedName]statement
@@ -80,7 +80,8 @@ const mostEvents = 50_000
 
 // keep keeps an Event with a known reason. The caller holds p.mu.
 func (f *feed) keep(event *corev1.Event) {
-	promise, known := nodeAutoscalers[f.source][event.Reason]
+	words := nodeAutoscalers[f.source]
+	promise, known := words[event.Reason]
 	about, name := subjectOf(event), nameOf(event)
 	if sourceOf(event) != f.source || f.claims && about.kind != nodeClaim || !known {
 		return
@@ -92,7 +93,7 @@ func (f *feed) keep(event *corev1.Event) {
 		f.kept++
 	}
 	w := statement{at: happenedAt(event), uid: event.InvolvedObject.UID, promise: promise,
-		karpenter: karpenterReasons.has(event.Reason), message: event.Message}
+		karpenter: words.claims(), message: event.Message}
 	if _, claim, ok := strings.Cut(event.Message, "nodeclaim/"); ok && promise {
 		w.claim, _, _ = strings.Cut(claim, ",")
 	}

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -30,8 +31,8 @@ type Source struct {
 	Forbidden, Absent, Failed func(error)
 	Served                    func(context.Context) *bool
 	Logger                    *slog.Logger
-	// Pause separates two attempts after that; nil means ForbiddenPause.
-	Pause func() time.Duration
+	// Pause separates two attempts after that; zero means ForbiddenPause.
+	Pause time.Duration
 }
 
 // Client lists and watches objects of one kind, as the clients of client-go do. L is a list of them.
@@ -68,11 +69,7 @@ func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {
 		toolscache.NewReflectorWithOptions(f.source(stop), f.Kind, store, toolscache.ReflectorOptions{Name: f.Name}).
 			RunWithContext(attempt)
 		stop()
-		pause := ForbiddenPause
-		if f.Pause != nil {
-			pause = f.Pause()
-		}
-		if !Sleep(ctx, Jittered(pause)) {
+		if !Sleep(ctx, Jittered(cmp.Or(f.Pause, ForbiddenPause))) {
 			return
 		}
 	}

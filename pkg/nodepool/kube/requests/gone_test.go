@@ -62,7 +62,7 @@ func TestAllCallsSayTheSameWhileTheKindIsNotFound(t *testing.T) {
 			t.Errorf("%s while none is known and the kind is not found: %v", name, err)
 		}
 	}
-	requests.readings[""].since = requests.readings[""].since.Add(-unsettledPause)
+	requests.readings[""].since = requests.readings[""].since.Add(-retryPause)
 	requests.miss(t.Context(), "", errKindless)
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, nodepool.ErrNoRequests) {

@@ -15,10 +15,8 @@ import (
 const RequestsForbidden = "requests-forbidden"
 
 const (
-	// unsettledPause separates two attempts while it is unknown whether there are requests, settledPause two attempts
-	// afterwards.
-	unsettledPause = 2 * time.Second
-	settledPause   = 5 * time.Second
+	// retryPause separates two attempts while requests cannot be read.
+	retryPause = 2 * time.Second
 	// absentPatience is for how long discovery must have shown, at least twice, that there are no ResourceRequests.
 	absentPatience = time.Second
 	// refusedPatience is how long a first read may be rejected before it counts as a right that was never granted: an
@@ -47,8 +45,6 @@ type reading struct {
 	readAt time.Duration
 	// settled: there are none, or this process may not read them, so nothing waits for them.
 	settled bool
-	// foreign: no watch covers the namespace.
-	foreign bool
 	// since is when the API server began to answer the same; of notFound, when discovery began to say that too, zero
 	// until then.
 	since time.Time
@@ -96,13 +92,6 @@ func (r *reading) unknown() string {
 	return r.why
 }
 
-func (r *reading) pause() time.Duration {
-	if r.settled {
-		return settledPause
-	}
-	return unsettledPause
-}
-
 // unavailable returns nil once requests were read; but knowing none means nothing while their kind is not found. Until
 // then it returns nodepool.ErrRequestsPaused while reading may still succeed, and nodepool.ErrNoRequests if it will
 // not.
@@ -110,7 +99,7 @@ func (r *reading) unavailable(known int) error {
 	switch {
 	case r.why == "", r.read && (known > 0 || r.why != notFound):
 		return nil
-	case !r.settled && !r.foreign:
+	case !r.settled:
 		return fmt.Errorf("%w: %s", nodepool.ErrRequestsPaused, r.why)
 	}
 	return fmt.Errorf("%w: %s", nodepool.ErrNoRequests, r.why)
@@ -159,7 +148,7 @@ func (s *Store) readingOf(namespace string) *reading {
 	if r := s.readings[allNamespaces]; r != nil {
 		return r
 	}
-	return &reading{why: "namespace " + namespace + " is not watched", foreign: true}
+	return &reading{why: "namespace " + namespace + " is not watched", settled: true}
 }
 
 // withGrace sets when a lease began and its earliest end, as far as this process could see renewals. An expired request

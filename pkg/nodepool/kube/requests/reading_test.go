@@ -45,7 +45,7 @@ func (w *readingWorld) setClock(by time.Duration) { w.now, w.ahead = w.now.Add(b
 
 // refuse lets the API server refuse for a while, every two seconds.
 func (w *readingWorld) refuse(err error, duration time.Duration) {
-	for end := w.now.Add(duration); w.now.Before(end); w.now = w.now.Add(unsettledPause) {
+	for end := w.now.Add(duration); w.now.Before(end); w.now = w.now.Add(retryPause) {
 		w.miss(w.t.Context(), "", err)
 	}
 }
@@ -87,11 +87,11 @@ func TestOnlyDiscoveryThatIsSeenTwiceProvesThatThereAreNoRequests(t *testing.T) 
 	w.miss(t.Context(), "", errUnfound)
 	w.miss(t.Context(), "", errUnfound)
 	w.want("twice at one moment", true, 1, 0)
-	w.now = w.now.Add(unsettledPause)
+	w.now = w.now.Add(retryPause)
 	w.miss(t.Context(), "", errRefused)
 	w.miss(t.Context(), "", errUnfound)
 	w.want("once, after another answer", true, 1, 0)
-	w.now = w.now.Add(unsettledPause)
+	w.now = w.now.Add(retryPause)
 	w.miss(t.Context(), "", errUnfound)
 	w.want("twice in a row", false, 0, 0)
 	if err := w.available("ml"); !errors.Is(err, nodepool.ErrNoRequests) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +64,7 @@ func (s *Store) follow(ctx context.Context, namespace string) {
 	missed := func(err error) { s.miss(ctx, namespace, err) }
 	source := reflector.Of("resourcerequests", kind, s.client.Namespace(namespace), metav1.ListOptions{}, s.log)
 	source.Forbidden, source.Absent, source.Failed = missed, missed, missed
-	source.Pause = func() time.Duration { return s.pauseOf(namespace) }
+	source.Pause = retryPause
 	read := source.Watch
 	source.Watch = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 		stream, err := read(ctx, options)
@@ -75,12 +74,6 @@ func (s *Store) follow(ctx context.Context, namespace string) {
 		return stream, err
 	}
 	source.Into(ctx, s.store(namespace))
-}
-
-func (s *Store) pauseOf(namespace string) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.readings[namespace].pause()
 }
 
 // miss notes that a namespace could not be read. The known requests stay, unless it is proven that there are none.
