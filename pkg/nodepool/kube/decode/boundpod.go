@@ -234,16 +234,6 @@ func antiAffinity(pod *corev1.Pod) []corev1.PodAffinityTerm {
 	return pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// antiAffinityOnly keeps of an affinity what neighborsOf reads.
-func antiAffinityOnly(pod *corev1.Pod) *corev1.Affinity {
-	terms := antiAffinity(pod)
-	if len(terms) == 0 {
-		return nil
-	}
-	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: terms}}
-}
-
 func selectorOf(selector *metav1.LabelSelector) landing.PodSelector {
 	if selector == nil {
 		return landing.PodSelector{Nothing: true}

@@ -297,60 +297,6 @@ func Strip(object any) (any, error) {
 	return stripped, nil
 }
 
-// StripPod keeps of a pod what Bound reads. A pod with its environment, volumes and managed fields is 10 to 30 KB;
-// about 1 KB remains.
-func StripPod(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil // a tombstone
-	}
-	stripped := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion,
-			DeletionTimestamp: pod.DeletionTimestamp, Annotations: cardAnnotations(pod), Labels: pod.Labels,
-		},
-		Spec: corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
-			Containers:     resourcesOnly(pod.Spec.Containers),
-			InitContainers: resourcesOnly(pod.Spec.InitContainers),
-			Affinity:       antiAffinityOnly(pod),
-		},
-		Status: corev1.PodStatus{
-			Phase:                 pod.Status.Phase,
-			ContainerStatuses:     allocatedOnly(pod.Status.ContainerStatuses),
-			InitContainerStatuses: allocatedOnly(pod.Status.InitContainerStatuses),
-		},
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodResizePending {
-			stripped.Status.Conditions = append(stripped.Status.Conditions, c)
-		}
-	}
-	return stripped, nil
-}
-
-// resourcesOnly keeps what containers request, with the ports of the node.
-func resourcesOnly(containers []corev1.Container) []corev1.Container {
-	kept := make([]corev1.Container, len(containers))
-	for i := range containers {
-		c := &containers[i]
-		kept[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy,
-			Ports: hostPortsOnly(c.Ports)}
-	}
-	return kept
-}
-
-// allocatedOnly keeps what the kubelet allocates to containers, which differs from their requests during a resize.
-func allocatedOnly(statuses []corev1.ContainerStatus) (kept []corev1.ContainerStatus) {
-	for i := range statuses {
-		if s := &statuses[i]; s.Resources != nil {
-			kept = append(kept, corev1.ContainerStatus{Name: s.Name, Resources: s.Resources,
-				AllocatedResources: s.AllocatedResources})
-		}
-	}
-	return kept
-}
-
 // Departure returns what a Node says about its end, or nil: its deletion, its taints and conditions, and a cordon.
 // reclaimed is when it was first seen that the cloud takes the machine back, for a taint that does not say it.
 func Departure(node *corev1.Node, reclaimed time.Time) *departure.Notice {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
@@ -60,37 +59,9 @@ var boundAlive = fields.AndSelectors(
 func (p *nodePods) Start(ctx context.Context) error {
 	source := reflector.Of("pods on nodes", &corev1.Pod{}, p.client,
 		metav1.ListOptions{FieldSelector: boundAlive}, p.log)
-	source.List, source.Forbidden = p.list, p.forbid
+	source.Forbidden = p.forbid
 	source.Into(ctx, p.store())
 	return nil
-}
-
-// podsPage bounds the pods of one response, if the API server does not stream lists.
-const podsPage = 500
-
-// list reads the pods page by page and strips each page, so that whole pods of a large cluster are never in memory
-// together.
-func (p *nodePods) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	options.FieldSelector, options.Limit = boundAlive, podsPage
-	options.ResourceVersion, options.ResourceVersionMatch = "", "" // the API server ignores a limit for version 0
-	all := &corev1.PodList{}
-	for {
-		page, err := p.client.List(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			stripped, err := decode.StripPod(&page.Items[i])
-			if err != nil {
-				return nil, err
-			}
-			all.Items = append(all.Items, *stripped.(*corev1.Pod))
-		}
-		all.ResourceVersion = page.ResourceVersion
-		if options.Continue = page.Continue; options.Continue == "" {
-			return all, nil
-		}
-	}
 }
 
 // seenPod is a pod as a list or a watch shows it.
