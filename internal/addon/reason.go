@@ -18,7 +18,6 @@ const (
 	ReasonGCSUnavailable   = "GCSUnavailable"
 	ReasonReductionsPaused = "ReductionsPaused"
 	ReasonNumGPUsWritten   = "NumGPUsWritten"
-	ReasonNumGPUsRefused   = "NumGPUsRefused"
 	ReasonRequestExpired   = "RequestExpired"
 	ReasonGiveBackBegins   = "GiveBackBegins"
 	ReasonGiveBackEnds     = "GiveBackEnds"

@@ -44,7 +44,6 @@ func (c *Controller) syncNumGPUs(ctx context.Context, r *record, o *addon.Cycle)
 	} else {
 		r.numGPUs.conflicts = 0
 	}
-	c.emitNumGPUs(ctx, r, *o)
 }
 
 // syncRefusal returns why a group's number must not be written now; nil if it must be, or if there is nothing to
@@ -168,17 +167,6 @@ func (c *Controller) recordNumGPUs(
 	}
 }
 
-// emitNumGPUs emits an Event for each group whose number should be written and must not be.
-func (c *Controller) emitNumGPUs(ctx context.Context, r *record, o addon.Cycle) {
-	for _, group := range slices.Sorted(maps.Keys(o.NumGPUs)) {
-		if numbers := o.NumGPUs[group]; !slices.Contains(quietRefusals, numbers.Code) {
-			c.emitOnce(ctx, r, o.View, addon.Event{Warning: true, Reason: addon.ReasonNumGPUsRefused,
-				Message: fmt.Sprintf(
-					"group %s: num-gpus is not written (%s): %s", group, numbers.Code, numbers.Why)})
-		}
-	}
-}
-
 const (
 	// refusalLasts is how long a refusal that was read from managedFields counts: nothing that is watched shows when
 	// they change.
@@ -265,17 +253,6 @@ func (s *numGPUs) note(target nodepool.NumGPUsTarget, refusal *nodepool.SyncRefu
 		s.groups = map[string]writtenGPUs{}
 	}
 	s.groups[target.Group] = known
-}
-
-// quietRefusals need nobody's attention: they are intended, or end by themselves.
-var quietRefusals = []string{
-	"",
-	nodepool.SyncReportOnly,
-	nodepool.SyncNotReported,
-	nodepool.SyncNotEmpty,
-	nodepool.SyncNotManaged,
-	nodepool.SyncNotLeading,
-	nodepool.SyncLater,
 }
 
 // forget forgets groups that are gone.

@@ -52,7 +52,7 @@ func bundleCount(wire *autoscalerpb.GangResourceRequest) int {
 func (d *decoder) gang(wire *autoscalerpb.GangResourceRequest) (raydemand.Gang, bool) {
 	alternatives := gangAlternatives(wire)
 	gang := raydemand.Gang{}
-	gang.ID, gang.Strategy = gangIdentity(wire.GetDetails(), alternatives[0].GetResourceRequests())
+	gang.ID, gang.Strategy = gangIdentity(wire.GetDetails())
 	first, ok := d.alternative(alternatives[0])
 	if !ok {
 		return gang, false
@@ -119,31 +119,14 @@ func gangAlternatives(wire *autoscalerpb.GangResourceRequest) []*autoscalerpb.Bu
 	return []*autoscalerpb.BundleSelector{{ResourceRequests: wire.GetRequests()}}
 }
 
-// gangIdentity returns the id and the strategy of a gang. It reads them from details, "<id hex>:<STRATEGY>|<STATE>",
-// and from the constraints of the bundles. If they differ, the constraints decide: anti-affinity means STRICT_SPREAD,
-// and affinity on the label _PG_<id hex> means STRICT_PACK. Only details distinguishes SPREAD from PACK.
-func gangIdentity(details string, requests []*autoscalerpb.ResourceRequest) (string, raydemand.Strategy) {
+// gangIdentity returns the id and the strategy of a gang from its details, "<id hex>:<STRATEGY>|<STATE>".
+func gangIdentity(details string) (string, raydemand.Strategy) {
 	id, rest, _ := strings.Cut(details, ":")
 	name, _, _ := strings.Cut(rest, "|")
-	strategy := raydemand.Strategy(name)
-	if !strategy.Valid() {
-		strategy = raydemand.Pack
+	if strategy := raydemand.Strategy(name); strategy.Valid() {
+		return id, strategy
 	}
-	for _, r := range requests {
-		for _, c := range r.GetPlacementConstraints() {
-			label := c.GetAffinity().GetLabelName()
-			if c.GetAffinity() != nil {
-				strategy = raydemand.StrictPack
-			}
-			if c.GetAntiAffinity() != nil {
-				strategy, label = raydemand.StrictSpread, c.GetAntiAffinity().GetLabelName()
-			}
-			if id == "" {
-				id = strings.TrimPrefix(label, "_PG_")
-			}
-		}
-	}
-	return id, strategy
+	return id, raydemand.Pack
 }
 
 // gangBundles returns parallel lists of bundles and selectors. The selectors are nil if no bundle has one. One invalid

@@ -165,12 +165,6 @@ func TestGangsOfEveryForm(t *testing.T) {
 				},
 			}},
 		}, []raydemand.Gang{{ID: "ab", Strategy: raydemand.Pack, Bundles: bundles(1, 2), TopologyLabel: "rack", BundleSelectors: []raydemand.Selector{zone, zone}}}},
-		{"garbled details leave what the constraints say", &autoscalerpb.GangResourceRequest{
-			Requests: []*autoscalerpb.ResourceRequest{{
-				ResourcesBundle: map[string]float64{"GPU": 1}, PlacementConstraints: []*autoscalerpb.PlacementConstraint{
-					{AntiAffinity: &autoscalerpb.AntiAffinityConstraint{LabelName: "_PG_cd"}}},
-			}},
-		}, []raydemand.Gang{{ID: "cd", Strategy: raydemand.StrictSpread, Bundles: bundles(1)}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
