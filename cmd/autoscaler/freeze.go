@@ -1,13 +1,12 @@
 package main
 
 import (
-	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
 	"heliostat.dev/heliostat/internal/cli"
-	"heliostat.dev/heliostat/internal/cli/printer"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -36,35 +35,32 @@ func newUnfreezeCommand() *cobra.Command {
 }
 
 func freezeCommand(freeze bool, cmd *cobra.Command) *cobra.Command {
-	return clusterCommand(cmd, printer.WriteFrozen,
-		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*printer.Frozen, error) {
-			now, err := api.SetFreeze(ctx, key, freeze)
-			return &printer.Frozen{Namespace: key.Namespace, Name: key.Name, Frozen: now}, err
-		})
+	return clusterCommand(cmd, func(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey) error {
+		if err := api.SetFreeze(cmd.Context(), key, freeze); err != nil {
+			return err
+		}
+		state := "frozen: nothing is written to it"
+		if !freeze {
+			state = "not frozen"
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %s\n", key, state)
+		return err
+	})
 }
 
-// clusterCommand completes a command that makes one call about one RayCluster. text writes the answer for
-// people; the command writes nothing if it is nil.
-func clusterCommand[T any](
-	cmd *cobra.Command,
-	text func(*printer.Page, T),
-	call func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*T, error),
+// clusterCommand completes a command about one RayCluster.
+func clusterCommand(
+	cmd *cobra.Command, run func(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey) error,
 ) *cobra.Command {
 	var server cli.ServerFlags
-	var output string
 	cmd.Args = cli.Arguments(1, 1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		key, api, err := server.Target(args[0])
 		if err != nil {
 			return err
 		}
-		answer, err := call(cmd.Context(), api, key)
-		if err != nil || answer == nil {
-			return err
-		}
-		return printer.Write(cmd.OutOrStdout(), output, *answer, text)
+		return run(cmd, api, key)
 	}
 	server.AddTo(cmd)
-	cli.Output(cmd.Flags(), &output, cli.Outputs...)
 	return cmd
 }

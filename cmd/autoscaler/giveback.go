@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -46,25 +45,29 @@ func newGiveBackCommand() *cobra.Command {
 	for _, flag := range asking {
 		cmd.MarkFlagsMutuallyExclusive("end", flag)
 	}
-	return clusterCommand(cmd, printer.WriteGiveBack,
-		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*giveback.State, error) {
-			var now giveback.State
-			var err error
-			switch {
-			case end:
-				if err = api.EndGiveBack(ctx, key); err == nil {
-					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the reservation is ended\n", key)
-				}
-				return nil, err
-			case !slices.ContainsFunc(asking, flags.Changed):
-				now, err = api.GivenBack(ctx, key)
-			default:
-				ask.DeadlineSeconds = int64(within.Seconds())
-				if hold > 0 {
-					ask.Until = time.Now().Add(hold).UTC().Truncate(time.Second)
-				}
-				now, err = api.GiveBack(ctx, key, ask)
+	output := ""
+	cli.Output(flags, &output, cli.Outputs...)
+	return clusterCommand(cmd, func(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey) error {
+		var now giveback.State
+		var err error
+		switch {
+		case end:
+			if err = api.EndGiveBack(cmd.Context(), key); err == nil {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the reservation is ended\n", key)
 			}
-			return &now, err
-		})
+			return err
+		case !slices.ContainsFunc(asking, flags.Changed):
+			now, err = api.GivenBack(cmd.Context(), key)
+		default:
+			ask.DeadlineSeconds = int64(within.Seconds())
+			if hold > 0 {
+				ask.Until = time.Now().Add(hold).UTC().Truncate(time.Second)
+			}
+			now, err = api.GiveBack(cmd.Context(), key, ask)
+		}
+		if err != nil {
+			return err
+		}
+		return printer.Write(cmd.OutOrStdout(), output, now, printer.WriteGiveBack)
+	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -39,24 +38,33 @@ func newManageCommand(canAnswer func(in io.Reader) bool) *cobra.Command {
 			cli.ServerHelp,
 		Example: "  autoscaler manage ml/llm --yes\n  autoscaler unmanage ml/llm",
 	}
-	modeCommand(true, cmd, func(cluster apiv1.Cluster) error {
-		out := cmd.OutOrStdout()
-		if cmd.Flag("output").Value.String() != "table" {
-			out = cmd.ErrOrStderr() // the question is no part of the answer to a program
-		}
-		err := printer.Write(out, "table", cluster, printer.WriteOptIn)
-		if err != nil || yes || cluster.Mode == nodepool.Managed {
+	clusterCommand(cmd, func(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey) error {
+		cluster, err := api.Status(cmd.Context(), key)
+		if err != nil {
 			return err
 		}
-		question := fmt.Sprintf("Let Heliostat scale %s/%s?", cluster.Namespace, cluster.Name)
-		return confirm(cmd.InOrStdin(), out, canAnswer, question)
+		out := cmd.OutOrStdout()
+		if err := printer.Write(out, "table", cluster, printer.WriteOptIn); err != nil {
+			return err
+		}
+		if !yes && cluster.Mode != nodepool.Managed {
+			question := fmt.Sprintf("Let Heliostat scale %s?", key)
+			if err := confirm(cmd.InOrStdin(), out, canAnswer, question); err != nil {
+				return err
+			}
+		}
+		effect := "Heliostat scales it"
+		if cluster.OptIn != nil && cluster.OptIn.Obstacle != nil {
+			effect = fmt.Sprintf("Heliostat does not scale it yet (%s)", cluster.OptIn.Obstacle.Code)
+		}
+		return setManaged(cmd, api, key, true, effect)
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
 
 func newUnmanageCommand() *cobra.Command {
-	return modeCommand(false, &cobra.Command{
+	return clusterCommand(&cobra.Command{
 		Use:   "unmanage RAYCLUSTER",
 		Short: "Stops Heliostat from scaling a RayCluster; it continues to plan",
 		Long: "Sets the annotation heliostat.dev/mode of the RayCluster to shadow, which overrides its namespace\n" +
@@ -64,31 +72,22 @@ func newUnmanageCommand() *cobra.Command {
 			"permission to patch the RayCluster.\n\n" +
 			cli.ServerHelp,
 		Example: "  autoscaler unmanage ml/llm",
-	}, nil)
+	}, func(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey) error {
+		return setManaged(cmd, api, key, false, "Heliostat plans for it and scales nothing")
+	})
 }
 
-// modeCommand completes a command that makes a RayCluster managed, or shadow. If before is not nil, it runs with the
-// RayCluster's status first, and its error stops the command.
-func modeCommand(managed bool, cmd *cobra.Command, before func(cluster apiv1.Cluster) error) *cobra.Command {
-	return clusterCommand(cmd, printer.WriteModeSet,
-		func(ctx context.Context, api *apiv1.Client, key nodepool.ClusterKey) (*printer.ModeSet, error) {
-			answer := &printer.ModeSet{Namespace: key.Namespace, Name: key.Name}
-			if before != nil {
-				cluster, err := api.Status(ctx, key)
-				if err != nil {
-					return nil, err
-				}
-				if err := before(cluster); err != nil {
-					return nil, err
-				}
-				if cluster.OptIn != nil {
-					answer.Obstacle = cluster.OptIn.Obstacle
-				}
-			}
-			mode, err := api.SetManaged(ctx, key, managed)
-			answer.Mode = mode
-			return answer, err
-		})
+// setManaged sets the mode of a RayCluster, and says so with the effect.
+func setManaged(cmd *cobra.Command, api *apiv1.Client, key nodepool.ClusterKey, managed bool, effect string) error {
+	if err := api.SetManaged(cmd.Context(), key, managed); err != nil {
+		return err
+	}
+	mode := nodepool.Shadow
+	if managed {
+		mode = nodepool.Managed
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is annotated heliostat.dev/mode: %s: %s\n", key, mode, effect)
+	return err
 }
 
 // isTerminalIn reports whether a person can answer at in.

@@ -92,13 +92,8 @@ func TestManageWithoutATerminalWantsYes(t *testing.T) {
 	}
 	code, out, errOut = command(t, "", "autoscaler", "manage", "ml/llm", "--yes")
 	if code != cli.ExitOK || r.set != nodepool.Managed || strings.Contains(out, "[y/N]") ||
-		!strings.Contains(out, "ml/llm is annotated heliostat.dev/mode: managed: Heliostat scales it\n") ||
-		!strings.Contains(out, "  kubectl -n ml annotate raycluster llm heliostat.dev/mode=managed --overwrite\n") {
+		!strings.Contains(out, "ml/llm is annotated heliostat.dev/mode: managed: Heliostat scales it\n") {
 		t.Errorf("exit %d, set %q, %q:\n%s", code, r.set, errOut, out)
-	}
-	code, out, errOut = command(t, "", "autoscaler", "manage", "ml/llm", "--yes", "-o", "json")
-	if code != cli.ExitOK || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"mode": "managed"`) || !strings.HasPrefix(errOut, "ml/llm: shadow") {
-		t.Errorf("exit %d: the answer to a program is\n%s and the plan\n%s", code, out, errOut)
 	}
 	if code, _, errOut = command(t, "", "autoscaler", "manage", "ml/other", "--yes"); code != cli.ExitFailed || !strings.Contains(errOut, "there is no RayCluster ml/other") {
 		t.Errorf("exit %d %q", code, errOut)

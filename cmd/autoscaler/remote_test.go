@@ -196,7 +196,7 @@ ml         llm   managed  1/2      4        1      1         0s    demand is not
 func TestJSONAndYAMLHoldWhatTheAPISays(t *testing.T) {
 	newRemote(t)
 	for _, argv := range [][]string{
-		{"status"}, {"status", "ml/llm"}, {"explain", "ml/llm", "--group", "gpu"}, {"request", "ml/llm"}, {"freeze", "ml/llm"},
+		{"status"}, {"status", "ml/llm"}, {"explain", "ml/llm", "--group", "gpu"}, {"request", "ml/llm"}, {"give-back", "ml/llm", "--gpus", "8", "--group", "h100"},
 	} {
 		argv = append([]string{"autoscaler"}, argv...)
 		code, asJSON, errOut := command(t, "", append(argv, "-o", "json")...)

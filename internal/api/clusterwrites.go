@@ -22,7 +22,7 @@ func (s *server) UnfreezeCluster(c *gin.Context, namespace apiv1.Namespace, name
 }
 
 func (s *server) setFreeze(c *gin.Context, key nodepool.ClusterKey, frozen bool) {
-	s.write(c, apiv1.Freeze{Frozen: frozen}, fmt.Sprintf("setting freeze of %s to %v", key, frozen),
+	s.write(c, fmt.Sprintf("setting freeze of %s to %v", key, frozen),
 		func(ctx context.Context) error { return s.Clusters.SetFreeze(ctx, key, frozen) })
 }
 
@@ -38,25 +38,21 @@ func (s *server) UnmanageCluster(c *gin.Context, namespace apiv1.Namespace, name
 }
 
 func (s *server) setMode(c *gin.Context, key nodepool.ClusterKey, mode nodepool.Mode) {
-	s.write(c, apiv1.ModeSet{Mode: mode}, fmt.Sprintf("setting the mode of %s to %s", key, mode),
+	s.write(c, fmt.Sprintf("setting the mode of %s to %s", key, mode),
 		func(ctx context.Context) error { return s.Clusters.SetMode(ctx, key, mode) })
 }
 
-// write writes to a RayCluster, and answers with what is set now; nil means no body. What says what it does, in an
-// error.
-func (s *server) write(c *gin.Context, now any, what string, do func(context.Context) error) {
+// write writes to a RayCluster. What says what it does, in an error.
+func (s *server) write(c *gin.Context, what string, do func(context.Context) error) {
 	if s.Clusters == nil {
 		s.notServed(c)
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
-	switch err := do(ctx); {
-	case err != nil:
+	if err := do(ctx); err != nil {
 		s.answers.Fail(c, fmt.Errorf("%s: %w", what, err))
-	case now == nil:
-		c.Status(http.StatusNoContent)
-	default:
-		s.answers.JSON(c, http.StatusOK, now)
+		return
 	}
+	c.Status(http.StatusNoContent)
 }

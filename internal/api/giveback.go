@@ -80,7 +80,7 @@ func (s *server) EndGiveBack(c *gin.Context, namespace apiv1.Namespace, name api
 		return
 	}
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
-	s.write(c, nil, fmt.Sprintf("ending what %s gives back", key),
+	s.write(c, fmt.Sprintf("ending what %s gives back", key),
 		func(ctx context.Context) error { return s.GiveBacks.End(ctx, key) })
 }
 

@@ -273,8 +273,8 @@ func TestWebPagesOfOtherOriginsMayNotWrite(t *testing.T) {
 		header map[string]string
 		status int
 	}{
-		"a program":                   {nil, 200},
-		"the page itself":             {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8090"}, 200},
+		"a program":                   {nil, 204},
+		"the page itself":             {map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8090"}, 204},
 		"a page from elsewhere":       {map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, 403},
 		"a page of another port":      {map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1:3000"}, 403},
 		"an old browser's, elsewhere": {map[string]string{"Origin": "https://evil.example"}, 403},
@@ -298,7 +298,7 @@ func TestTheLogHasWritesAndNoTokens(t *testing.T) {
 	})
 	w.as("alice", http.MethodPut, llmPath+"/freeze")
 	w.as("eve", http.MethodPut, llmPath+"/freeze")
-	for _, want := range []string{`caller=alice operation=freezeCluster namespace=ml name=llm status=200`, `caller=eve operation=freezeCluster namespace=ml name=llm status=403`} {
+	for _, want := range []string{`caller=alice operation=freezeCluster namespace=ml name=llm status=204`, `caller=eve operation=freezeCluster namespace=ml name=llm status=403`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}

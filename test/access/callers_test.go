@@ -96,7 +96,7 @@ func TestWhoMayPatchARayClusterMayFreezeIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := newAccount(t, "owner", "patch")
-	until(t, "the role to count", func() bool { status, _ := owner.call("PUT", mine+"/freeze", ""); return status == http.StatusOK })
+	until(t, "the role to count", func() bool { status, _ := owner.call("PUT", mine+"/freeze", ""); return status == http.StatusNoContent })
 	resource := lab.Dynamic().Resource(schema.GroupVersionResource{Group: "ray.io", Version: "v1", Resource: "rayclusters"}).Namespace("ml")
 	frozen := func() string {
 		t.Helper()
@@ -108,9 +108,9 @@ func TestWhoMayPatchARayClusterMayFreezeIt(t *testing.T) {
 		t.Errorf("the annotation is %q", got)
 	}
 	owner.want(409, "POST "+mine+"/request_resources", `{"num_cpus":1}`)
-	owner.want(200, "PUT "+mine+"/freeze", "")
-	owner.want(200, "DELETE "+mine+"/freeze", "")
-	owner.want(200, "DELETE "+mine+"/freeze", "")
+	owner.want(204, "PUT "+mine+"/freeze", "")
+	owner.want(204, "DELETE "+mine+"/freeze", "")
+	owner.want(204, "DELETE "+mine+"/freeze", "")
 	if got := frozen(); got != "" {
 		t.Errorf("after unfreezing the annotation is %q", got)
 	}

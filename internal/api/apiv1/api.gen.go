@@ -385,12 +385,6 @@ type FieldError struct {
 // Finding A problem that a person should know about and can fix.
 type Finding = raydemand.Finding
 
-// Freeze Whether Heliostat may write to a RayCluster.
-type Freeze struct {
-	// Frozen True if Heliostat does not write.
-	Frozen bool `json:"frozen"`
-}
-
 // Gang A placement group, or the unplaced rest of one. Either all of its bundles are placed, or none.
 type Gang = raydemand.Gang
 
@@ -483,12 +477,6 @@ type LabelSelector = raydemand.Selector
 
 // Mode `managed`: Heliostat plans and writes. `shadow`: it plans and reports only. `off`: it does neither.
 type Mode = nodepool.Mode
-
-// ModeSet The annotation `heliostat.dev/mode` of a RayCluster.
-type ModeSet struct {
-	// Mode `managed`: Heliostat plans and writes. `shadow`: it plans and reports only. `off`: it does neither.
-	Mode Mode `json:"mode"`
-}
 
 // Nodepools Nodes and pools; null means unknown. docs/reference/gpus.md explains each field.
 type Nodepools = NodepoolsReport

@@ -226,24 +226,22 @@ func queryOf(parameters map[string]string) url.Values {
 	return query
 }
 
-// SetFreeze freezes or unfreezes a cluster, and returns whether it is frozen.
-func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) (bool, error) {
-	method := http.MethodDelete
-	if frozen {
-		method = http.MethodPut
-	}
-	answer, err := answerTo[Freeze](ctx, c, method, c.path(key, "freeze"), nil)
-	return answer.Frozen, err
+// SetFreeze freezes or unfreezes a cluster.
+func (c *Client) SetFreeze(ctx context.Context, key nodepool.ClusterKey, frozen bool) error {
+	return c.set(ctx, c.path(key, "freeze"), frozen)
 }
 
-// SetManaged lets Heliostat scale a cluster, or only plan for it, and returns the mode in the annotation.
-func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, managed bool) (nodepool.Mode, error) {
+// SetManaged lets Heliostat scale a cluster, or only plan for it.
+func (c *Client) SetManaged(ctx context.Context, key nodepool.ClusterKey, managed bool) error {
+	return c.set(ctx, c.path(key, "manage"), managed)
+}
+
+func (c *Client) set(ctx context.Context, target *url.URL, on bool) error {
 	method := http.MethodDelete
-	if managed {
+	if on {
 		method = http.MethodPut
 	}
-	answer, err := answerTo[ModeSet](ctx, c, method, c.path(key, "manage"), nil)
-	return answer.Mode, err
+	return c.call(ctx, method, target, nil, nil)
 }
 
 // GiveBack gives GPUs back, or only says which ones.

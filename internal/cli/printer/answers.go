@@ -2,7 +2,6 @@ package printer
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
@@ -21,22 +20,6 @@ func WriteExplanation(p *Page, e planner.Explanation) {
 	for _, d := range e.Details {
 		p.Line("  ", d.About+": "+codeAndMessage(d.Code, d.Message))
 	}
-}
-
-// Frozen is the answer of freeze and unfreeze.
-type Frozen struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Frozen    bool   `json:"frozen"`
-}
-
-// WriteFrozen says whether a cluster is frozen.
-func WriteFrozen(p *Page, f Frozen) {
-	state := "frozen: nothing is written to it"
-	if !f.Frozen {
-		state = "not frozen"
-	}
-	fmt.Fprintf(p, "%s/%s is %s\n", f.Namespace, f.Name, state)
 }
 
 // writePolicy writes where the capacity policy is, what it says, and what becomes of each entry; nothing if there is

@@ -6,18 +6,8 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/internal/api/apiv1"
-	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
-
-// ModeSet is the answer of manage and unmanage.
-type ModeSet struct {
-	Namespace string        `json:"namespace"`
-	Name      string        `json:"name"`
-	Mode      nodepool.Mode `json:"mode"`
-	// Obstacle is what still prevents scaling of the RayCluster; nil if nothing does.
-	Obstacle *planner.Reason `json:"obstacle,omitempty"`
-}
 
 // WriteOptIn writes what would follow if Heliostat scaled a cluster.
 func WriteOptIn(p *Page, c apiv1.Cluster) {
@@ -79,18 +69,4 @@ func changeText(change apiv1.WouldChange) string {
 		what = fmt.Sprintf("shrink group %s by up to %s", change.Group, change.Count)
 	}
 	return what + ": " + change.Reason
-}
-
-// WriteModeSet writes the mode that was set, and the equivalent kubectl command.
-func WriteModeSet(p *Page, m ModeSet) {
-	what := "Heliostat scales it"
-	switch {
-	case m.Mode != nodepool.Managed:
-		what = "Heliostat plans for it and scales nothing"
-	case m.Obstacle != nil:
-		what = fmt.Sprintf("Heliostat does not scale it yet (%s)", m.Obstacle.Code)
-	}
-	fmt.Fprintf(p, "%s/%s is annotated heliostat.dev/mode: %s: %s\nThe same with kubectl:\n"+
-		"  kubectl -n %s annotate raycluster %s heliostat.dev/mode=%s --overwrite\n",
-		m.Namespace, m.Name, m.Mode, what, m.Namespace, m.Name, m.Mode)
 }
