@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,8 +30,8 @@ func NewAgentNode(config *rest.Config, name string) (*AgentNode, error) {
 }
 
 // Publish sets the annotation heliostat.dev/gpus with one patch, and reports whether a patch was needed. The patch
-// succeeds only for the node and the value that were read. If the node was recreated, or another program wrote the
-// annotation, Publish writes nothing and returns an error.
+// succeeds only for the version of the node that was read. If the node has changed since, Publish writes nothing and
+// returns an error.
 func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	node, err := a.nodes.Get(ctx, a.name, metav1.GetOptions{})
 	if err != nil {
@@ -41,37 +40,20 @@ func (a *AgentNode) Publish(ctx context.Context, value string) (bool, error) {
 	if stored, set := node.Annotations[sharing.AgentAnnotation]; set && stored == value {
 		return false, nil
 	}
-	patch, err := json.Marshal(nodeAnnotationPatch(node, sharing.AgentAnnotation, value))
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": node.UID, "resourceVersion": node.ResourceVersion,
+		"annotations": map[string]string{sharing.AgentAnnotation: value},
+	}})
 	if err != nil {
 		return false, fmt.Errorf("writing the patch of node %s: %w", a.name, err)
 	}
-	_, err = a.nodes.Patch(ctx, a.name, types.JSONPatchType, patch,
+	_, err = a.nodes.Patch(ctx, a.name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: "heliostat-agent"})
 	switch {
-	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
+	case apierrors.IsConflict(err):
 		return false, fmt.Errorf("annotating node %s: it changed since it was read: %w", a.name, err)
 	case err != nil:
 		return false, fmt.Errorf("annotating node %s: %w", a.name, err)
 	}
 	return true, nil
-}
-
-// nodeAnnotationPatch sets one annotation of the node as it was read:
-//
-//	test /metadata/uid
-//	test /metadata/annotations/KEY        its value, or null for absence
-//	add  /metadata/annotations/KEY        or /metadata/annotations if there is none at all
-func nodeAnnotationPatch(node *corev1.Node, key, value string) []operation {
-	patch := []operation{{"test", "/metadata/uid", string(node.UID)}}
-	if len(node.Annotations) == 0 {
-		return append(patch,
-			operation{"test", "/metadata/annotations", nil},
-			operation{"add", "/metadata/annotations", map[string]string{key: value}})
-	}
-	path := "/metadata/annotations/" + escape(key)
-	var stored any
-	if text, set := node.Annotations[key]; set {
-		stored = text
-	}
-	return append(patch, operation{"test", path, stored}, operation{"add", path, value})
 }

@@ -36,7 +36,7 @@ func (o *oneNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Node", "apiVersion": "v1",
-		"metadata": map[string]any{"name": "gpu-1", "uid": "u-1", "annotations": o.annotations}})
+		"metadata": map[string]any{"name": "gpu-1", "uid": "u-1", "resourceVersion": "7", "annotations": o.annotations}})
 }
 
 func agentNode(t *testing.T, o *oneNode) *AgentNode {
@@ -49,18 +49,14 @@ func agentNode(t *testing.T, o *oneNode) *AgentNode {
 }
 
 func TestAnAgentsReportIsOnePatchOfTheNodeAsItWasRead(t *testing.T) {
-	const path = "/api/v1/nodes/gpu-1 application/json-patch+json "
+	patch := []string{`/api/v1/nodes/gpu-1 application/merge-patch+json {"metadata":{"annotations":{"heliostat.dev/gpus":"new"},"resourceVersion":"7","uid":"u-1"}}`}
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		want        []string
 	}{
-		"without annotations": {nil, []string{path + `[{"op":"test","path":"/metadata/uid","value":"u-1"},{"op":"test","path":"/metadata/annotations","value":null},` +
-			`{"op":"add","path":"/metadata/annotations","value":{"heliostat.dev/gpus":"new"}}]`}},
-		"without this one": {map[string]string{"a": "b"}, []string{path + `[{"op":"test","path":"/metadata/uid","value":"u-1"},` +
-			`{"op":"test","path":"/metadata/annotations/heliostat.dev~1gpus","value":null},{"op":"add","path":"/metadata/annotations/heliostat.dev~1gpus","value":"new"}]`}},
-		"over an old one": {map[string]string{sharing.AgentAnnotation: "old"}, []string{path + `[{"op":"test","path":"/metadata/uid","value":"u-1"},` +
-			`{"op":"test","path":"/metadata/annotations/heliostat.dev~1gpus","value":"old"},{"op":"add","path":"/metadata/annotations/heliostat.dev~1gpus","value":"new"}]`}},
-		"over the same": {map[string]string{sharing.AgentAnnotation: "new"}, nil},
+		"without annotations": {nil, patch},
+		"over an old one":     {map[string]string{sharing.AgentAnnotation: "old"}, patch},
+		"over the same":       {map[string]string{sharing.AgentAnnotation: "new"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &oneNode{annotations: test.annotations}
@@ -75,13 +71,12 @@ func TestAnAgentsReportIsOnePatchOfTheNodeAsItWasRead(t *testing.T) {
 	}
 }
 
-func TestARefusedTestOfTheReportsPatchSaysThatTheNodeChanged(t *testing.T) {
+func TestAConflictOfTheReportsPatchSaysThatTheNodeChanged(t *testing.T) {
 	for reason, test := range map[metav1.StatusReason]struct {
 		status  int
 		changed bool
 	}{
-		metav1.StatusReasonInvalid: {http.StatusUnprocessableEntity, true}, metav1.StatusReasonConflict: {http.StatusConflict, true},
-		metav1.StatusReasonForbidden: {http.StatusForbidden, false},
+		metav1.StatusReasonConflict: {http.StatusConflict, true}, metav1.StatusReasonForbidden: {http.StatusForbidden, false},
 	} {
 		written, err := agentNode(t, &oneNode{refuse: test.status, reason: reason}).Publish(t.Context(), "new")
 		if err == nil || written || strings.Contains(err.Error(), "annotating node gpu-1: it changed since it was read") != test.changed {

@@ -108,7 +108,7 @@ func idlePatch(object map[string]any, change nodepool.IdleChange, term string) (
 		})...))
 	}
 	patch = append(patch, operation{"test", "/metadata/resourceVersion", change.ResourceVersion},
-		operation{addOrReplace(spec, "suspend"), "/spec/suspend", true})
+		operation{"add", "/spec/suspend", true})
 	return json.Marshal(append(patch, annotationSteps(metadata, map[string]string{
 		nodepool.IdleSinceAnnotation: decode.IdleSinceText(change.Since, change.Generation+1),
 		decode.ShardAnnotation:       term,

@@ -58,9 +58,9 @@ func TestNumbersOfGPUsAreOneGuardedPatch(t *testing.T) {
 {"op":"test","path":"/spec/workerGroupSpecs/4/resources","value":{"nvidia.com/gpu":"2"}},
 {"op":"add","path":"/spec/workerGroupSpecs/0/rayStartParams","value":{"num-gpus":"1"}},
 {"op":"add","path":"/spec/workerGroupSpecs/1/rayStartParams/num-gpus","value":"3"},
-{"op":"replace","path":"/spec/workerGroupSpecs/2/rayStartParams/num-gpus","value":"1"},
+{"op":"add","path":"/spec/workerGroupSpecs/2/rayStartParams/num-gpus","value":"1"},
 {"op":"add","path":"/spec/workerGroupSpecs/3/resources/GPU","value":"7"},
-{"op":"replace","path":"/spec/workerGroupSpecs/4/resources/nvidia.com~1gpu","value":"1"}]`
+{"op":"add","path":"/spec/workerGroupSpecs/4/resources/nvidia.com~1gpu","value":"1"}]`
 	got, err := numGPUsPatch(objectOf(t, syncedGroups), nodepool.NumGPUsChange{UID: "u-1", Generation: 7, Targets: []nodepool.NumGPUsTarget{
 		syncOf(0, "bare", "rayStartParams.num-gpus", 1), syncOf(1, "params", "rayStartParams.num-gpus", 3),
 		syncOf(2, "declared", "rayStartParams.num-gpus", 1), syncOf(3, "field", "resources.GPU", 7), syncOf(4, "odd", "resources.nvidia.com/gpu", 1),

@@ -70,7 +70,7 @@ func refuseSync(object map[string]any, cluster *nodepool.Cluster, change nodepoo
 //	test    /spec/upgradeStrategy
 //	test    /spec/workerGroupSpecs/i/groupName, /rayStartParams and /resources          for each target
 //	test    and add the annotation shard                                               if RayClusters are divided
-//	add     /spec/workerGroupSpecs/i/rayStartParams/num-gpus or /resources/GPU          (replace if it was present)
+//	add     /spec/workerGroupSpecs/i/rayStartParams/num-gpus or /resources/GPU
 func numGPUsPatch(object map[string]any, change nodepool.NumGPUsChange) ([]byte, error) {
 	root, err := sameRayCluster(object, change.UID)
 	if err != nil {
@@ -112,6 +112,5 @@ func numGPUsWrite(group decode.Fields, path string, target nodepool.NumGPUsTarge
 	if !group.Has(section) {
 		return operation{"add", path + "/" + section, map[string]any{key: target.GPUs.String()}}
 	}
-	return operation{addOrReplace(group.Object(section), key), path + "/" + section + "/" + escape(key),
-		target.GPUs.String()}
+	return operation{"add", path + "/" + section + "/" + escape(key), target.GPUs.String()}
 }

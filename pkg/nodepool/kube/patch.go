@@ -34,7 +34,7 @@ type operation struct {
 //	test    the annotation shard                                  if RayClusters are divided among shards
 //	test    /metadata/generation                                  if pods are named, or Kueue queues it
 //	test    /spec/workerGroupSpecs/i/groupName, /replicas, /minReplicas and /maxReplicas      for each target
-//	replace /spec/workerGroupSpecs/i/replicas                     (add if it was absent)
+//	add     /spec/workerGroupSpecs/i/replicas                     (which replaces one that is there)
 //	add     /spec/workerGroupSpecs/i/scaleStrategy/workersToDelete, which leaves the gates of others beside it
 //	add     the annotation shard                                  if there is something to store
 func scalePatch(object map[string]any, change nodepool.Change) ([]byte, error) {
@@ -66,7 +66,7 @@ func scalePatch(object map[string]any, change nodepool.Change) ([]byte, error) {
 			operation{"test", path + "/replicas", group.Get("replicas").Raw()},
 			operation{"test", path + "/minReplicas", group.Get("minReplicas").Raw()},
 			operation{"test", path + "/maxReplicas", group.Get("maxReplicas").Raw()})
-		writes = append(writes, operation{addOrReplace(group, "replicas"), path + "/replicas", target.Replicas})
+		writes = append(writes, operation{"add", path + "/replicas", target.Replicas})
 		switch {
 		case target.WorkersToDelete == nil:
 		case group.Has("scaleStrategy"):
@@ -143,15 +143,6 @@ func guards(root decode.Fields) []operation {
 		tests = append(tests, operation{"test", "/metadata/annotations/" + escape(key), annotations.Get(key).Raw()})
 	}
 	return tests
-}
-
-// addOrReplace returns add for an absent field and replace for a present one: the API server rejects replace below an
-// absent parent (k5).
-func addOrReplace(f decode.Fields, name string) string {
-	if f.Has(name) {
-		return "replace"
-	}
-	return "add"
 }
 
 // escape writes a key as a JSON pointer token.

@@ -70,7 +70,7 @@ func TestAChangeIsOneGuardedPatch(t *testing.T) {
 {"op":"test","path":"/spec/workerGroupSpecs/1/replicas","value":null},
 {"op":"test","path":"/spec/workerGroupSpecs/1/minReplicas","value":null},
 {"op":"test","path":"/spec/workerGroupSpecs/1/maxReplicas","value":null},
-{"op":"replace","path":"/spec/workerGroupSpecs/0/replicas","value":1},
+{"op":"add","path":"/spec/workerGroupSpecs/0/replicas","value":1},
 {"op":"add","path":"/spec/workerGroupSpecs/0/scaleStrategy","value":{"workersToDelete":["w-1"]}},
 {"op":"add","path":"/spec/workerGroupSpecs/1/replicas","value":4},
 {"op":"add","path":"/spec/workerGroupSpecs/1/scaleStrategy/workersToDelete","value":[]}]`
