@@ -28,25 +28,13 @@ func (s Set) OnlyWaiting() Set {
 
 // ConfirmedBy keeps of fresh reductions those that s has too.
 func (s Set) ConfirmedBy(fresh Set) Set {
-	in := map[string]bool{}
-	for _, r := range s.Removals {
-		in["remove "+r.pod] = true
-	}
-	for _, w := range s.Drains {
-		in["drain "+w.Pod] = true
-	}
-	var both Set
-	for _, r := range fresh.Removals {
-		if in["remove "+r.pod] {
-			both.Removals = append(both.Removals, r)
-		}
-	}
-	for _, w := range fresh.Drains {
-		if in["drain "+w.Pod] {
-			both.Drains = append(both.Drains, w)
-		}
-	}
-	return both
+	fresh.Removals = slices.DeleteFunc(slices.Clone(fresh.Removals), func(r Removal) bool {
+		return !slices.ContainsFunc(s.Removals, func(first Removal) bool { return first.pod == r.pod })
+	})
+	fresh.Drains = slices.DeleteFunc(slices.Clone(fresh.Drains), func(w DrainRequest) bool {
+		return !slices.ContainsFunc(s.Drains, func(first DrainRequest) bool { return first.Pod == w.Pod })
+	})
+	return fresh
 }
 
 // ReadingValidity is for how long a reading of Ray suffices to delete a pod only because Ray does not know it, or to

@@ -21,21 +21,13 @@ type scan struct {
 	version     int64
 	// nodes is how many there are.
 	nodes int
-	// idle are their idle times, unless bare is set.
-	idle []idleTime
-	bare bool
+	// idle are their idle times in milliseconds; nil if these are of no use.
+	idle map[raydemand.NodeID]int64
 }
 
-// idleTime is the idle time of one node, in milliseconds.
-type idleTime struct {
-	id raydemand.NodeID
-	ms int64
-}
-
-// scanState scans the wire form of a GetClusterResourceStateReply, without idle times if it is to be bare, and else
-// appends them to idle. It reports false if the form is not as Ray writes it; then only the decoder can say what it
-// means.
-func scanState(reply []byte, idle []idleTime, bare bool) (scan, bool) {
+// scanState scans the wire form of a GetClusterResourceStateReply, and adds the idle times to idle, unless that is nil.
+// It reports false if the form is not as Ray writes it; then only the decoder can say what it means.
+func scanState(reply []byte, idle map[raydemand.NodeID]int64) (scan, bool) {
 	number, kind, n := protowire.ConsumeTag(reply)
 	if n < 0 || number != 1 || kind != protowire.BytesType {
 		return scan{}, false
@@ -44,7 +36,7 @@ func scanState(reply []byte, idle []idleTime, bare bool) (scan, bool) {
 	if m < 0 || n+m != len(reply) { // a second state would be merged into the first one
 		return scan{}, false
 	}
-	s := scan{idle: idle, bare: bare}
+	s := scan{idle: idle}
 	sum, ok := s.state(state)
 	s.fingerprint = sum
 	return s, ok && sum != 0
@@ -73,21 +65,22 @@ func (s *scan) state(wire []byte) (uint64, bool) {
 // node adds up the fields of a NodeState, and keeps its idle time.
 func (s *scan) node(wire []byte) (uint64, bool) {
 	var h sums
-	var idle idleTime
+	var id raydemand.NodeID
+	var idle int64
 	ok := eachField(wire, func(f field) bool {
 		switch f.number {
 		case nodeVersion:
 			return true
 		case nodeIdle:
-			idle.ms = int64(f.varint)
+			idle = int64(f.varint)
 			return f.kind == protowire.VarintType
 		case nodeID:
-			copy(idle.id[:], f.bytes)
+			copy(id[:], f.bytes)
 		}
 		return h.add(f, nodeForm)
 	})
-	if s.nodes++; !s.bare {
-		s.idle = append(s.idle, idle)
+	if s.nodes++; s.idle != nil {
+		s.idle[id] = idle
 	}
 	return h.total(), ok
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unique"
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -114,26 +113,18 @@ func (d *decoder) nodeResources(object func() string, field string, wire map[str
 func (d *decoder) sharedLabels(labels map[string]string) map[string]string {
 	kept := make(map[string]string, len(labels))
 	for key, value := range labels {
-		kept[d.shared(key)] = d.sharedValue(value)
+		kept[d.shared(key)] = d.shared(value)
 	}
 	return kept
 }
 
-// shared returns an equal name that all nodes share, of all RayClusters.
-func (d *decoder) shared(name string) string {
-	if known, is := d.texts[name]; is {
-		return known
-	}
-	return d.sharedValue(unique.Make(name).Value())
-}
-
-// sharedValue returns an equal text that the nodes of the state share, because most values are the same on all.
-func (d *decoder) sharedValue(text string) string {
-	if d.texts == nil {
-		d.texts = map[string]string{}
-	}
+// shared returns an equal text that the nodes of the state share, because most names and values are the same on all.
+func (d *decoder) shared(text string) string {
 	if known, is := d.texts[text]; is {
 		return known
+	}
+	if d.texts == nil {
+		d.texts = map[string]string{}
 	}
 	d.texts[text] = text
 	return text

@@ -15,26 +15,13 @@ type reading struct {
 	scan
 	state  raydemand.State
 	beside beside
-	// byID are the places of the nodes in the state, in the order of their ids.
-	byID []int32
-}
-
-// node returns the node of the state with that id, or nil.
-func (r *reading) node(id raydemand.NodeID) *raydemand.Node {
-	nodes := r.state.Nodes
-	i, known := slices.BinarySearchFunc(r.byID, id, func(place int32, id raydemand.NodeID) int {
-		return bytes.Compare(nodes[place].ID[:], id[:])
-	})
-	if !known {
-		return nil
-	}
-	return &nodes[r.byID[i]]
 }
 
 // stateReply is a reply of GetClusterResourceState. Before the call, it says what the reply is compared with, and if
-// the idle times of one that repeats it are of no use (bare).
+// the idle times of one that repeats it are of no use.
 type stateReply struct {
 	scan
+	bare bool
 	last *reading // or nil
 	// message is nil if the reply repeats the last reading.
 	message *autoscalerpb.GetClusterResourceStateReply
@@ -43,12 +30,12 @@ type stateReply struct {
 // repeats reports whether the reply repeats the last reading. A version that is not higher comes from a GCS that has
 // started again: what was read from it besides states is void.
 func (r *stateReply) repeats(wire []byte) bool {
-	var idle []idleTime
+	var idle map[raydemand.NodeID]int64
 	if r.last != nil && !r.bare {
-		idle = make([]idleTime, 0, len(r.last.byID)+1) // a node more than this grows it
+		idle = make(map[raydemand.NodeID]int64, len(r.last.state.Nodes))
 	}
 	var ok bool
-	if r.scan, ok = scanState(wire, idle, r.bare); !ok {
+	if r.scan, ok = scanState(wire, idle); !ok {
 		r.scan = scan{}
 		return false
 	}
@@ -87,9 +74,10 @@ func (c *Client) repeated(
 		return state, true, nil
 	}
 	newer.state.Nodes = slices.Clone(last.state.Nodes)
-	for _, idle := range reply.idle {
-		if n := newer.node(idle.id); n != nil && n.Status == raydemand.Idle {
-			n.Idle = milliseconds(idle.ms)
+	for i := range newer.state.Nodes {
+		n := &newer.state.Nodes[i]
+		if ms, known := reply.idle[n.ID]; known && n.Status == raydemand.Idle {
+			n.Idle = milliseconds(ms)
 		}
 	}
 	c.advance(last, &newer) // the client and its caller keep the same nodes
@@ -119,18 +107,6 @@ func (c *Client) remember(reply *stateReply, state raydemand.State, b beside) ui
 		sum = mixed(sum ^ maphash.Bytes(seed, b.sdkRequest))
 	}
 	state.Fingerprint = sum
-	byID := make([]int32, len(state.Nodes))
-	for i := range byID {
-		byID[i] = int32(i) //nolint:gosec // at most maxNodes
-	}
-	slices.SortFunc(byID, func(a, b int32) int {
-		return bytes.Compare(state.Nodes[a].ID[:], state.Nodes[b].ID[:])
-	})
-	c.last = &reading{
-		scan:   scan{fingerprint: reply.fingerprint, version: reply.version},
-		state:  state,
-		beside: b,
-		byID:   byID,
-	}
+	c.last = &reading{scan: scan{fingerprint: reply.fingerprint, version: reply.version}, state: state, beside: b}
 	return sum
 }

@@ -37,7 +37,7 @@ func scanned(t *testing.T, reply *autoscalerpb.GetClusterResourceStateReply) sca
 	t.Helper()
 	wire, err := proto.Marshal(reply) // maps get another order each time
 	must(t, err)
-	s, ok := scanState(wire, nil, false)
+	s, ok := scanState(wire, map[raydemand.NodeID]int64{})
 	if !ok {
 		t.Fatal("a recorded state is not as Ray writes it")
 	}
@@ -65,9 +65,9 @@ func TestVersionsIdleTimesAndOrdersOfMapsDoNotChangeAFingerprint(t *testing.T) {
 		if after.version != before.version+7 || len(after.idle) != len(state.GetNodeStates()) {
 			t.Errorf("%s: version %d and %d idle times", name, after.version, len(after.idle))
 		}
-		for i, n := range state.GetNodeStates() {
-			if after.idle[i].ms != n.GetIdleDurationMs() || string(after.idle[i].id[:]) != string(n.GetNodeId()) {
-				t.Errorf("%s: node %d was idle for %d ms, want %d", name, i, after.idle[i].ms, n.GetIdleDurationMs())
+		for _, n := range state.GetNodeStates() {
+			if got := after.idle[raydemand.NodeID(n.GetNodeId())]; got != n.GetIdleDurationMs() {
+				t.Errorf("%s: node %x was idle for %d ms, want %d", name, n.GetNodeId(), got, n.GetIdleDurationMs())
 			}
 		}
 	})

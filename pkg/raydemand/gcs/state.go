@@ -47,7 +47,7 @@ func (c *Client) state(ctx context.Context, known uint64) (raydemand.State, erro
 	defer cancel()
 	last := c.lastReading()
 	bare := last != nil && last.state.Fingerprint == known
-	reply := &stateReply{scan: scan{bare: bare}, last: last}
+	reply := &stateReply{bare: bare, last: last}
 	err := c.readState(ctx, reply)
 	if err == nil && reply.message == nil {
 		state, repeated, failed := c.repeated(ctx, last, reply, known)
