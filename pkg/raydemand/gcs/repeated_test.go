@@ -11,6 +11,7 @@ import (
 
 	"heliostat.dev/heliostat/api/proto/autoscalerpb"
 	"heliostat.dev/heliostat/api/proto/raypb"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // eachRecordedState calls f with each state that was recorded from a real head.
