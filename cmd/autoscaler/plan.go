@@ -54,8 +54,7 @@ func newPlanCommand() *cobra.Command {
 			"way, it waits a moment before it serves a new placement group, and Ray may refuse a drain.\n" +
 			"\n" +
 			"Given a RayCluster, the server plans its last snapshot. --what-if changes something in it, such\n" +
-			"as groups or demand, and the answer also shows the difference from the current plan.\n" +
-			"Nothing is written.\n\n" + cli.ServerHelp,
+			"as groups or demand. Nothing is written.\n\n" + cli.ServerHelp,
 		Example: exampleSnapshot + `  autoscaler plan --snapshot s.json -o table
   autoscaler plan --snapshot - < s.json
   echo '{"groups": [{"name": "gpu", "maxReplicas": 8}]}' | autoscaler plan ml/llm --what-if - -o table`,
@@ -170,7 +169,7 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
-	return printer.Write(cmd.OutOrStdout(), f.output, answer, printer.WriteSupposed)
+	return printer.Write(cmd.OutOrStdout(), f.output, answer, printer.WritePlanText)
 }
 
 // supposition returns the body of the call; an empty object stands for the present plan.

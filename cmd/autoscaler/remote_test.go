@@ -111,14 +111,14 @@ func (r *remote) View(key nodepool.ClusterKey) (api.View, bool) {
 	return r.view, key == llmKey
 }
 
-func (r *remote) Get(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
+func (r *remote) ResourceRequests(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	if key != llmKey {
 		return nil, time.Time{}, nodepool.ErrGone
 	}
 	return r.kept, r.since, nil
 }
 
-func (r *remote) Set(_ context.Context, _ nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
+func (r *remote) SetResourceRequests(_ context.Context, _ nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
 	r.kept, r.since = requests, since
 	return nil
 }
@@ -196,7 +196,7 @@ ml         llm   managed  1/2      4        1      1         0s    demand is not
 func TestJSONAndYAMLHoldWhatTheAPISays(t *testing.T) {
 	newRemote(t)
 	for _, argv := range [][]string{
-		{"status"}, {"status", "ml/llm"}, {"explain", "ml/llm", "--group", "gpu"}, {"request", "ml/llm"}, {"give-back", "ml/llm", "--gpus", "8", "--group", "h100"},
+		{"status"}, {"status", "ml/llm"}, {"explain", "ml/llm", "--group", "gpu"}, {"request", "ml/llm"}, {"requests"},
 	} {
 		argv = append([]string{"autoscaler"}, argv...)
 		code, asJSON, errOut := command(t, "", append(argv, "-o", "json")...)
@@ -337,7 +337,7 @@ func TestCommandsPrintWhatTheServerAnswers(t *testing.T) {
 		{"give-back ml/llm --end", "ml/llm: the reservation is ended"},
 		{"freeze ml/llm", "ml/llm is frozen"},
 		{"unfreeze ml/llm", "ml/llm is not frozen"},
-		{"plan ml/llm --what-if - -o table", "group gpu: 5 pods instead of 2 launch +3 × gpu"},
+		{"plan ml/llm --what-if - -o table", "gpu: 1 → 5 pods (min 0, max 8)"},
 		{"costs --by cause", "idle minimum"},
 	} {
 		code, out, errOut := command(t, `{"groups": [{"name": "gpu", "maxReplicas": 8}]}`, strings.Fields("autoscaler "+c.line)...)

@@ -157,6 +157,5 @@ func (s *server) PlanCluster(c *gin.Context, namespace apiv1.Namespace, name api
 		return
 	}
 	defer leave()
-	plan := planner.Compute(supposed, supposed.Policy)
-	s.answers.JSON(c, http.StatusOK, apiv1.WhatIfPlan{Plan: plan, Difference: planner.Compare(view.Plan, plan)})
+	s.answers.JSON(c, http.StatusOK, planner.Compute(supposed, supposed.Policy))
 }

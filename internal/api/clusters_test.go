@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -61,10 +60,7 @@ func TestTheClientReadsWhatTheServerShows(t *testing.T) {
 	if diff := cmp.Diff(w.fleet[llm].Status(noon), cluster); diff != "" {
 		t.Errorf("status (-served +read):\n%s", diff)
 	}
-	text, err := caller.Snapshot(ctx, llm)
-	must(t, err)
-	var snapshot planner.Snapshot
-	must(t, json.Unmarshal(text, &snapshot))
+	snapshot := readAnswer[planner.Snapshot](t, w.call(http.MethodGet, llmPath+"/snapshot", ""))
 	if diff := cmp.Diff(w.fleet[llm].Snapshot, snapshot); diff != "" {
 		t.Errorf("snapshot (-served +read):\n%s", diff)
 	}

@@ -111,12 +111,13 @@ func OnLoopback(listen string) bool {
 // Requests stores the plain request of each RayCluster, in the cluster's annotation.
 //
 // Both methods return nodepool.ErrGone if there is no such cluster, and ErrUnavailable if Kubernetes is not reachable.
-// Set also returns nodepool.ErrConflict and nodepool.ErrTooLarge.
+// SetResourceRequests also returns nodepool.ErrConflict and nodepool.ErrTooLarge.
 type Requests interface {
-	// Get returns the request and its start; the start is zero if it is unknown.
-	Get(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error)
-	// Set replaces the request and its start, which is zero if it is unknown. An empty request clears it.
-	Set(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error
+	// ResourceRequests returns the request and its start; the start is zero if it is unknown.
+	ResourceRequests(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error)
+	// SetResourceRequests replaces the request and its start, which is zero if it is unknown. An empty request clears
+	// it.
+	SetResourceRequests(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error
 }
 
 // OwnedRequests stores requests with owners. Put and Delete call may with the stored request (nil if there is

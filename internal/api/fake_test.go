@@ -55,14 +55,14 @@ type fakeRequests struct {
 	NextErr error
 }
 
-func (f *fakeRequests) Get(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
+func (f *fakeRequests) ResourceRequests(_ context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	if _, ok := f.known[key]; !ok {
 		return nil, time.Time{}, nodepool.ErrGone
 	}
 	return f.kept[key], f.since[key], nil
 }
 
-func (f *fakeRequests) Set(_ context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
+func (f *fakeRequests) SetResourceRequests(_ context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error {
 	if err := f.NextErr; err != nil {
 		f.NextErr = nil
 		return err

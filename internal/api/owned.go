@@ -35,7 +35,7 @@ func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, 
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
-	plain, since, err := s.Requests.Get(ctx, key)
+	plain, since, err := s.Requests.ResourceRequests(ctx, key)
 	if err != nil {
 		s.answers.Fail(c, fmt.Errorf("reading the request for %s: %w", key, err))
 		return

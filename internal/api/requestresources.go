@@ -19,7 +19,7 @@ func (s *server) GetRequestedResources(c *gin.Context, namespace apiv1.Namespace
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
 	key := nodepool.ClusterKey{Namespace: namespace, Name: name}
-	requests, since, err := s.Requests.Get(ctx, key)
+	requests, since, err := s.Requests.ResourceRequests(ctx, key)
 	if err != nil {
 		err = fmt.Errorf("reading the request for %s: %w", key, err)
 	}
@@ -63,14 +63,14 @@ func (s *server) ClearRequestedResources(c *gin.Context, namespace apiv1.Namespa
 func (s *server) setRequest(c *gin.Context, key nodepool.ClusterKey, requests []raydemand.Request) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), kubernetesTimeout)
 	defer cancel()
-	before, since, err := s.Requests.Get(ctx, key)
+	before, since, err := s.Requests.ResourceRequests(ctx, key)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading the request for %s: %w", key, err)
 	}
 	if !slices.EqualFunc(before, requests, equalRequest) {
 		since = s.Now().Truncate(time.Second)
 	}
-	return since, s.Requests.Set(ctx, key, requests, since)
+	return since, s.Requests.SetResourceRequests(ctx, key, requests, since)
 }
 
 func equalRequest(a, b raydemand.Request) bool {

@@ -60,12 +60,12 @@ func (f *fleet) View(key nodepool.ClusterKey) (api.View, bool) {
 type noRequests struct{}
 
 // Get returns no requests.
-func (noRequests) Get(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
+func (noRequests) ResourceRequests(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	return nil, time.Time{}, nil
 }
 
 // Set ignores its arguments.
-func (noRequests) Set(context.Context, nodepool.ClusterKey, []raydemand.Request, time.Time) error {
+func (noRequests) SetResourceRequests(context.Context, nodepool.ClusterKey, []raydemand.Request, time.Time) error {
 	return nil
 }
 

@@ -178,7 +178,7 @@ func (o *options) listen(
 	}
 	served := api.Config{
 		Fleet:      Fleet{Loop: loop},
-		Requests:   plainRequests{manager},
+		Requests:   manager,
 		Owned:      manager.OwnedRequests(),
 		Clusters:   manager,
 		GiveBacks:  o.giveBack,

@@ -49,10 +49,10 @@ func (s *safe) String() string {
 // keepsRequests stores no requests and returns errors.
 type keepsRequests struct{}
 
-func (keepsRequests) Get(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
+func (keepsRequests) ResourceRequests(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	return nil, time.Time{}, api.ErrUnavailable
 }
-func (keepsRequests) Set(context.Context, nodepool.ClusterKey, []raydemand.Request, time.Time) error {
+func (keepsRequests) SetResourceRequests(context.Context, nodepool.ClusterKey, []raydemand.Request, time.Time) error {
 	return api.ErrUnavailable
 }
 

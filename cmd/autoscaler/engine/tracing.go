@@ -8,7 +8,6 @@ import (
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // traced runs cycles in spans, unless a reading shows that the last decision stands. The logs of a cycle carry the ids
@@ -34,19 +33,4 @@ func traced(loop *controller.Controller, tracer *telemetry.Tracer) kube.Reconcil
 		}
 		return next
 	}
-}
-
-// plainRequests is the store of the annotation resource-requests of all RayClusters.
-type plainRequests struct{ manager *kube.Manager }
-
-// Get returns the requests, and since when; zero if that is unknown.
-func (r plainRequests) Get(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
-	return r.manager.ResourceRequests(ctx, key)
-}
-
-// Set replaces the requests.
-func (r plainRequests) Set(
-	ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time,
-) error {
-	return r.manager.SetResourceRequests(ctx, key, requests, since)
 }

@@ -365,9 +365,6 @@ type Departure struct {
 	Sign string `json:"sign"`
 }
 
-// Difference The difference between two plans.
-type Difference = planner.Difference
-
 // Explanation The outcome of one thing, and why.
 type Explanation = planner.Explanation
 
@@ -681,9 +678,6 @@ type SliceRequirement = raydemand.SliceRequirement
 
 // Snapshot The input of one decision, as `autoscaler plan --snapshot` takes it.
 type Snapshot = planner.Snapshot
-
-// SupposedPlan The plan with the changes, and its difference from the current plan.
-type SupposedPlan = WhatIfPlan
 
 // Supposition Changes to the last snapshot, with its fields. A group with a known name is changed; another name is a new group and needs `resources`. Demand is added.
 type Supposition = json.RawMessage

@@ -67,11 +67,6 @@ func (c *Client) Status(ctx context.Context, key nodepool.ClusterKey) (Cluster, 
 	return answerTo[Cluster](ctx, c, http.MethodGet, c.path(key), nil)
 }
 
-// Snapshot returns the input of the last decision about the cluster, byte for byte as the server sends it.
-func (c *Client) Snapshot(ctx context.Context, key nodepool.ClusterKey) (json.RawMessage, error) {
-	return answerTo[json.RawMessage](ctx, c, http.MethodGet, c.path(key, "snapshot"), nil)
-}
-
 // RequestResources replaces the plain request of the cluster: body is a RequestResources, or JSON, an object or a list
 // of bundles. The zero request clears it.
 func (c *Client) RequestResources(ctx context.Context, key nodepool.ClusterKey, body any) (Requested, error) {
@@ -260,14 +255,8 @@ func (c *Client) EndGiveBack(ctx context.Context, key nodepool.ClusterKey) error
 }
 
 // Plan plans with changes to the snapshot, a JSON object with its fields. It writes nothing.
-func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json.RawMessage) (WhatIfPlan, error) {
-	return answerTo[WhatIfPlan](ctx, c, http.MethodPost, c.path(key, "plan"), changes)
-}
-
-// History lists the last decisions about a cluster, newest first.
-func (c *Client) History(ctx context.Context, key nodepool.ClusterKey) ([]HistoryEntry, error) {
-	answer, err := answerTo[HistoryList](ctx, c, http.MethodGet, c.path(key, "history"), nil)
-	return answer.Items, err
+func (c *Client) Plan(ctx context.Context, key nodepool.ClusterKey, changes json.RawMessage) (planner.Plan, error) {
+	return answerTo[planner.Plan](ctx, c, http.MethodPost, c.path(key, "plan"), changes)
 }
 
 // Costs returns what workers have cost; by and namespace may be empty.

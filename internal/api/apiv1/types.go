@@ -88,12 +88,6 @@ func Time(t time.Time) *time.Time {
 	return &t
 }
 
-// WhatIfPlan is a plan with changes to the snapshot, and its difference from the current plan.
-type WhatIfPlan struct {
-	planner.Plan
-	Difference planner.Difference `json:"difference"`
-}
-
 // UnmetOf returns the demand that a plan does not serve.
 func UnmetOf(plan planner.Plan) []Unmet {
 	unmet := []Unmet{}

@@ -130,35 +130,3 @@ func writeFindings(p *Page, findings []raydemand.Finding) {
 func DescribeFinding(f raydemand.Finding) string {
 	return strings.Join(NonEmpty(f.Object, f.Field, f.Seen, strings.Join(NonEmpty(f.Why, f.Fix), "; ")), ": ")
 }
-
-// WriteSupposed writes a what-if plan for people, and its difference to the present plan.
-func WriteSupposed(p *Page, answer apiv1.WhatIfPlan) {
-	WritePlanText(p, answer.Plan)
-	writeDifference(p, answer.Difference)
-}
-
-func writeDifference(p *Page, d planner.Difference) {
-	p.Line("", "")
-	p.Line("", "Difference to the present plan")
-	for _, g := range d.Groups {
-		p.Line("  ", fmt.Sprintf("group %s: %d pods instead of %d", g.Name, g.To, g.From))
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Launch)) {
-		p.Line("  ", fmt.Sprintf("launch %+d × %s", d.Launch[name], name))
-	}
-	for _, t := range d.Stopped {
-		p.Line("  ", fmt.Sprintf("%s of %s is stopped (%s)", t.Pod, t.Group, t.Reason))
-	}
-	for _, t := range d.Spared {
-		p.Line("  ", fmt.Sprintf("%s of %s stays", t.Pod, t.Group))
-	}
-	for _, demand := range d.Demand {
-		p.Line("  ", fmt.Sprintf("%s: %s; now: %s", demand.About, cmp.Or(demand.To, "-"), cmp.Or(demand.From, "-")))
-	}
-	if len(d.Groups)+len(d.Launch)+len(d.Stopped)+len(d.Spared)+len(d.Demand) == 0 {
-		p.Line("  ", "nothing")
-	}
-	if d.Price != nil && *d.Price != 0 {
-		p.Line("  ", fmt.Sprintf("price of the launches: %+g an hour", *d.Price))
-	}
-}
