@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -17,7 +18,7 @@ func (c *Controller) apply(ctx context.Context, r *record, v observe.View, i add
 	c.confirm(ctx, r, &o)
 	c.emitConditions(ctx, r, &o)
 	if o.View.Mode != nodepool.Managed {
-		r.memory.Patches.WantNoGrowth()
+		r.memory.Patches.growthSince = time.Time{}
 	}
 	for _, step := range steps {
 		if (step.anyMode || o.View.Mode == nodepool.Managed) && step.allowed(&o) {

@@ -9,19 +9,9 @@ import (
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
-	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
-
-// breakers returns the settings of the breakers.
-func (c Config) breakers() observe.BreakerSettings {
-	return observe.BreakerSettings{
-		AllocationTimeout:  c.AllocationTimeout,
-		Cooldown:           c.BreakerCooldown,
-		UnschedulableGrace: c.AllocationTimeout / 5,
-	}
-}
 
 // Config holds the settings of the loop; DefaultConfig has those that nobody sets.
 type Config struct {

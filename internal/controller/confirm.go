@@ -22,7 +22,7 @@ func (c *Controller) confirm(ctx context.Context, r *record, o *addon.Cycle) {
 		return
 	}
 	if c.paused(r, o.View) != "" && !looking {
-		if o.Intent.Set = o.Intent.OnlyWaiting(); !o.Intent.Any() || r.memory.Patches.Rest(o.View.Now) {
+		if o.Intent.Set = o.Intent.OnlyWaiting(); !o.Intent.Any() || r.memory.Patches.rest.Resting(o.View.Now) {
 			o.Intent = o.Intent.WithoutReductions()
 			return
 		}

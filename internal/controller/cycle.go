@@ -58,7 +58,10 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 		defer func() { r.restUntil = c.config.Now().Add(v.PlanTook) }()
 	}
 	outcome := c.apply(ctx, r, v, intent)
-	r.memory.Conclude(&outcome.Intent)
+	r.memory.turn = ""
+	if deferred := outcome.Intent.Plan.Deferred; deferred != nil {
+		r.memory.turn = deferred.Next
+	}
 	next := c.pace(r, outcome)
 	c.publish(ctx, r, outcome, next)
 	c.updateRequests(ctx, r, outcome)

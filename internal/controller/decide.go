@@ -104,14 +104,6 @@ func (m *memory) Targets(v observe.View, i *addon.Intent, s *Config) (
 	return nodepool.Targets(cluster, i.Launch, scaledown.PodsOf(i.Removals))
 }
 
-// Conclude remembers where the next plan continues.
-func (m *memory) Conclude(i *addon.Intent) {
-	m.turn = ""
-	if deferred := i.Plan.Deferred; deferred != nil {
-		m.turn = deferred.Next
-	}
-}
-
 // heldBack returns per group how many pods the policy's in-flight caps hold back.
 func heldBack(plan planner.Plan) map[string]int {
 	held := map[string]int{}

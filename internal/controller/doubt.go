@@ -25,7 +25,7 @@ func (c *Controller) paused(r *record, v observe.View) string {
 		// A reduction lowers replicas and names its pods. If the names are set back and the number is not yet, or the
 		// number is lowered further, the operator deletes other pods.
 		return m.Patches.reverts.Pause(v.Now)
-	case m.Patches.Rest(v.Now):
+	case m.Patches.rest.Resting(v.Now):
 		// The pod of a drained node could not be named. The next patch comes before any drain.
 		return "the last patch failed, and the next one is not due yet"
 	case m.freshRest.Resting(v.Now):
@@ -54,7 +54,7 @@ func (c *Controller) doubt(r *record, v observe.View) string {
 
 // WantsFreshList reports whether the drop guard waits for a list from the API server, and it may be read now.
 func (m *memory) WantsFreshList(now time.Time) bool {
-	return m.guard.WantsFreshList(now) && !m.Patches.Rest(now) && !m.freshRest.Resting(now)
+	return m.guard.WantsFreshList(now) && !m.Patches.rest.Resting(now) && !m.freshRest.Resting(now)
 }
 
 // FreshRead notes how a reading from the API server ended.

@@ -8,7 +8,6 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
 	"heliostat.dev/heliostat/internal/planner"
-	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -81,8 +80,8 @@ func (m *memory) Remember(v *observe.View, s *Config) (gone func(group string) b
 	m.drains.KeepDeadlines(*v, s.DrainDeadline)
 	m.clocks.Observe(v.Now, v.Members, v.State.Demand,
 		len(v.Cluster.RequestResources)+len(countedRequests(&v.Cluster, m.reported, v.Now)) > 0)
-	m.breakers.Observe(v.Now, v.Cluster, v.Members, m.shortage.Observe(v.Now, v.Cluster, v.Members, s.breakers()),
-		s.breakers())
+	proofs := m.shortage.Observe(v.Now, v.Cluster, v.Members, s.AllocationTimeout/5)
+	m.breakers.Observe(v.Now, v.Cluster, v.Members, proofs, s.AllocationTimeout, s.BreakerCooldown)
 	m.refusals.Observe(v.Now, v.Cluster, v.Members)
 	m.guard.Observe(v.Now, v.Cluster, v.Members, v.State.Nodes, m.drains.Leaving)
 	m.drains.Prune(v.Members)
@@ -137,15 +136,6 @@ func (m *memory) forgetFormerGroups(v *observe.View) (gone func(group string) bo
 // Findings returns what the memory shows of the RayCluster's own faults.
 func (m *memory) Findings(v *observe.View) []raydemand.Finding {
 	return slices.Concat(m.shapes.Findings(v.Cluster), m.Patches.reverts.Findings(v.Now, &v.Cluster))
-}
-
-// RequestStatuses returns what to write to ResourceRequests, and the requests whose lease was first seen to be over. It
-// remembers what it returned, so that it returns a change once.
-func (m *memory) RequestStatuses(v *observe.View, plan planner.Plan) (
-	updates []nodepool.OwnedUpdate, expired []*nodepool.OwnedRequest,
-) {
-	updates, m.reported, expired = requestUpdates(v, plan, m.reported)
-	return updates, expired
 }
 
 // snapshot returns the planner's snapshot of a view; warm is what the capacity policy wants free.

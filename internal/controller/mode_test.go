@@ -132,7 +132,7 @@ func TestARecreatedClusterStartsWithAnEmptyMemory(t *testing.T) {
 	w.want(3, gpu(1))
 	w.kube.applyErr = errors.New("refused by a policy")
 	w.seconds(60)
-	if !r.memory.Patches.Rest(w.now.Add(2 * time.Second)) {
+	if !r.memory.Patches.rest.Resting(w.now.Add(2 * time.Second)) {
 		t.Fatal("nothing waits for the next try of a patch")
 	}
 	w.kube.applyErr = nil

@@ -16,7 +16,7 @@ import (
 
 // patch writes all targets of the cycle at once, or nothing.
 func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
-	if r.memory.Patches.Rest(o.View.Now) {
+	if r.memory.Patches.rest.Resting(o.View.Now) {
 		return
 	}
 	known := len(o.Findings)
@@ -73,7 +73,7 @@ func (c *Controller) change(r *record, o *addon.Cycle) (change nodepool.Change, 
 	}
 	r.memory.Patches.WantGrowth(o.View.Now, change.Targets)
 	if len(change.Targets) == 0 {
-		r.memory.Patches.NoneDue()
+		r.memory.Patches.conflicts, r.memory.Patches.unwritten = 0, nil
 		return change, false
 	}
 	return change, true
@@ -142,25 +142,16 @@ type patches struct {
 // RayCluster, and soon answers again after a restart.
 const longestWebhookPause = time.Second
 
-// Rest reports whether the last patch failed, and the next one is not due yet.
-func (p *patches) Rest(now time.Time) bool { return p.rest.Resting(now) }
-
 // WantGrowth remembers since when a larger goal is wanted.
 func (p *patches) WantGrowth(now time.Time, targets []nodepool.Target) {
 	grows := slices.ContainsFunc(targets, func(t nodepool.Target) bool { return t.Replicas > t.From })
 	switch {
 	case !grows:
-		p.WantNoGrowth()
+		p.growthSince = time.Time{}
 	case p.growthSince.IsZero():
 		p.growthSince = now
 	}
 }
-
-// WantNoGrowth forgets since when growth was wanted.
-func (p *patches) WantNoGrowth() { p.growthSince = time.Time{} }
-
-// NoneDue notes that the RayCluster is as the intent wants it.
-func (p *patches) NoneDue() { p.conflicts, p.unwritten = 0, nil }
 
 // Wrote notes a patch that was written, and returns since when its growth was wanted; zero if it raises nothing.
 func (p *patches) Wrote(

@@ -23,7 +23,7 @@ func TestAWebhookWithoutAnswerIsAskedAgainSoon(t *testing.T) {
 				t.Errorf("%v: failure %d counts as first: %t", err, failures, first)
 			}
 		}
-		if !p.Rest(start.Add(longest-1)) || p.Rest(start.Add(longest)) || !errors.Is(p.unwritten, err) {
+		if !p.rest.Resting(start.Add(longest-1)) || p.rest.Resting(start.Add(longest)) || !errors.Is(p.unwritten, err) {
 			t.Errorf("%v: the pause is not %v, or another error is reported: %v", err, longest, p.unwritten)
 		}
 	}

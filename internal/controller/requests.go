@@ -19,7 +19,8 @@ func (c *Controller) updateRequests(ctx context.Context, r *record, o addon.Cycl
 		r.memory.reported = nil
 		return
 	}
-	updates, expired := r.memory.RequestStatuses(v, o.Intent.Plan)
+	updates, reported, expired := requestUpdates(v, o.Intent.Plan, r.memory.reported)
+	r.memory.reported = reported // so that a change is written once
 	for _, request := range expired {
 		c.config.Log.InfoContext(ctx, "request expired", "cluster", v.Cluster.Key.String(), "request", request.ID,
 			"owner", request.Owner)

@@ -14,17 +14,6 @@ import (
 // longestCooldown bounds the doubling pause of a failing group.
 const longestCooldown = time.Hour
 
-// BreakerSettings are the settings of breakers and shortages.
-type BreakerSettings struct {
-	// AllocationTimeout is how long a pod may take to join Ray before its group counts as failing.
-	AllocationTimeout time.Duration
-	// Cooldown is how long a failing group takes no launches at first.
-	Cooldown time.Duration
-	// UnschedulableGrace is how long a pod may have no node, without a node autoscaler announcing one, before that
-	// proves that its group is out of stock.
-	UnschedulableGrace time.Duration
-}
-
 // Breaker keeps launches away from a group whose pods do not join Ray: out of stock, refused by the API server, or
 // crashing. While it is open the group gets no launches, and those of its waiting pods that are not expected to join
 // count for nothing, so that the next group serves the demand. It is an optimization: after a restart it opens again
@@ -61,8 +50,9 @@ type podCounts struct {
 	failed map[string]string
 }
 
-// observe adds one reading.
-func (b *Breaker) observe(now time.Time, s podCounts, settings BreakerSettings) {
+// observe adds one reading. patience is how long a pod may take to join Ray before its group counts as failing, and
+// cooldown how long a failing group takes no launches at first.
+func (b *Breaker) observe(now time.Time, s podCounts, patience, cooldown time.Duration) {
 	joined, progress := make(map[string]bool, len(s.there)), false // one whose Ray node came back proves nothing
 	for _, uid := range s.there {
 		if b.joined[uid] {
@@ -98,11 +88,11 @@ func (b *Breaker) observe(now time.Time, s podCounts, settings BreakerSettings) 
 	switch {
 	case b.Open(now):
 	case proof != "":
-		b.trip(now, settings, proof)
+		b.trip(now, cooldown, proof)
 		b.shortage = s.proof != ""
-	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= settings.AllocationTimeout:
-		b.trip(now, settings,
-			fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(settings.AllocationTimeout.Seconds()), s.why))
+	case !b.stalledSince.IsZero() && now.Sub(b.stalledSince) >= patience:
+		b.trip(now, cooldown,
+			fmt.Sprintf("no pod joined Ray within %s: %s", planner.Span(patience.Seconds()), s.why))
 	}
 }
 
@@ -126,11 +116,11 @@ func (b *Breaker) tooManyFailures(failed map[string]string) string {
 }
 
 // trip opens the breaker for twice as long as last time, less one halving for each quiet Cooldown since.
-func (b *Breaker) trip(now time.Time, settings BreakerSettings, reason string) {
+func (b *Breaker) trip(now time.Time, cooldown time.Duration, reason string) {
 	if quiet := now.Sub(b.OpenUntil); !b.OpenUntil.IsZero() && quiet > 0 {
-		b.Cooldown >>= min(int(quiet/settings.Cooldown), 62)
+		b.Cooldown >>= min(int(quiet/cooldown), 62)
 	}
-	b.Cooldown = min(max(2*b.Cooldown, settings.Cooldown), longestCooldown)
+	b.Cooldown = min(max(2*b.Cooldown, cooldown), longestCooldown)
 	b.OpenUntil, b.failedAt = now.Add(b.Cooldown), now
 	b.stalledSince = b.OpenUntil // the next chance starts after this pause
 	b.failures, b.shortage = nil, false
@@ -143,7 +133,7 @@ func (b *Breaker) Open(now time.Time) bool { return now.Before(b.OpenUntil) }
 type Breakers map[string]*Breaker
 
 func (b Breakers) Observe(
-	now time.Time, cluster nodepool.Cluster, members []Member, proofs map[string]string, settings BreakerSettings,
+	now time.Time, cluster nodepool.Cluster, members []Member, proofs map[string]string, patience, cooldown time.Duration,
 ) {
 	seen := countPods(now, cluster, members)
 	for _, g := range cluster.Groups {
@@ -156,7 +146,7 @@ func (b Breakers) Observe(
 		if b[g.Name] == nil {
 			b[g.Name] = &Breaker{}
 		}
-		b[g.Name].observe(now, s, settings)
+		b[g.Name].observe(now, s, patience, cooldown)
 	}
 }
 

@@ -51,7 +51,6 @@ func TestOfGroupsThatFailedTheOneThatFailedLongerAgoIsBetterStocked(t *testing.T
 }
 
 func TestEachPauseOfABreakerIsTwiceTheLastAndQuietTimeIsForgiving(t *testing.T) {
-	settings := BreakerSettings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &Breaker{}
 	refused := podCounts{waiting: 1, proof: "no node is available"}
@@ -63,7 +62,7 @@ func TestEachPauseOfABreakerIsTwiceTheLastAndQuietTimeIsForgiving(t *testing.T) 
 		{5 * time.Minute, time.Hour}, {10 * time.Minute, 30 * time.Minute}, {30 * time.Minute, 5 * time.Minute},
 	} {
 		now = now.Add(c.quiet)
-		b.observe(now, refused, settings)
+		b.observe(now, refused, 5*time.Minute, 5*time.Minute)
 		if got := b.OpenUntil.Sub(now); got != c.want {
 			t.Errorf("pause %d is %v, want %v", i+1, got, c.want)
 		}
@@ -72,36 +71,34 @@ func TestEachPauseOfABreakerIsTwiceTheLastAndQuietTimeIsForgiving(t *testing.T) 
 }
 
 func TestAPodThatJoinsClosesABreakerOnlyWhileNothingProvesAShortage(t *testing.T) {
-	settings := BreakerSettings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &Breaker{}
-	b.observe(now, podCounts{waiting: 2, proof: "no node is available"}, settings)
-	b.observe(now.Add(time.Second), podCounts{joined: []string{"a"}, there: []string{"a", "b"}, waiting: 1, proof: "no node is available"}, settings)
+	b.observe(now, podCounts{waiting: 2, proof: "no node is available"}, 5*time.Minute, 5*time.Minute)
+	b.observe(now.Add(time.Second), podCounts{joined: []string{"a"}, there: []string{"a", "b"}, waiting: 1, proof: "no node is available"}, 5*time.Minute, 5*time.Minute)
 	if !b.Open(now.Add(time.Second)) || b.Cooldown != 5*time.Minute {
 		t.Errorf("open until %v, pause %v: a pod that had a node already says nothing of the others", b.OpenUntil, b.Cooldown)
 	}
-	b.observe(now.Add(2*time.Second), podCounts{joined: []string{"a", "b"}, there: []string{"a", "b"}}, settings)
+	b.observe(now.Add(2*time.Second), podCounts{joined: []string{"a", "b"}, there: []string{"a", "b"}}, 5*time.Minute, 5*time.Minute)
 	if b.Open(now.Add(2*time.Second)) || !b.failedAt.IsZero() {
 		t.Errorf("open until %v after all have joined", b.OpenUntil)
 	}
 }
 
 func TestAWorkerWhoseRayNodeDiesAndComesBackDoesNotCloseABreaker(t *testing.T) {
-	settings := BreakerSettings{Cooldown: 5 * time.Minute, AllocationTimeout: 5 * time.Minute}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	b := &Breaker{}
-	b.observe(now, podCounts{joined: []string{"a"}, there: []string{"a", "b"}, waiting: 1}, settings)
+	b.observe(now, podCounts{joined: []string{"a"}, there: []string{"a", "b"}, waiting: 1}, 5*time.Minute, 5*time.Minute)
 	for at := range 6 * 60 {
 		s := podCounts{joined: []string{"a"}, there: []string{"a", "b"}, waiting: 1}
 		if at%2 == 0 {
 			s.joined = nil
 		}
-		b.observe(now.Add(time.Duration(at)*time.Second), s, settings)
+		b.observe(now.Add(time.Duration(at)*time.Second), s, 5*time.Minute, 5*time.Minute)
 	}
 	if !b.Open(now.Add(6 * time.Minute)) {
 		t.Error("b has not joined within the allocation timeout, and a that comes and goes hides it")
 	}
-	b.observe(now.Add(7*time.Minute), podCounts{joined: []string{"a", "c"}, there: []string{"a", "b", "c"}, waiting: 1}, settings)
+	b.observe(now.Add(7*time.Minute), podCounts{joined: []string{"a", "c"}, there: []string{"a", "b", "c"}, waiting: 1}, 5*time.Minute, 5*time.Minute)
 	if b.Open(now.Add(7 * time.Minute)) {
 		t.Error("another pod has joined, and the group is still broken off")
 	}

@@ -32,7 +32,7 @@ const (
 //	a NodeClaim on its way has room for it          never; AllocationTimeout decides
 //	a node autoscaler refuses it                    after settles
 //	a node autoscaler promises one                  never; AllocationTimeout decides
-//	no report, and there would be one               after UnschedulableGrace
+//	no report, and there would be one               after grace
 //	no report, and there may be none                never; AllocationTimeout decides
 //
 // A promise takes minutes to be kept. If it counted as silence, everything would be launched twice. The same holds for
@@ -56,9 +56,10 @@ type shortageClock struct {
 	refused bool
 }
 
-// Observe adds one reading and returns the proof by group. members are sorted by pod.
+// Observe adds one reading and returns the proof by group. members are sorted by pod. grace is how long a pod may have
+// no node, without a node autoscaler announcing one, before that proves that its group is out of stock.
 func (s *Shortages) Observe(
-	now time.Time, cluster nodepool.Cluster, members []Member, settings BreakerSettings,
+	now time.Time, cluster nodepool.Cluster, members []Member, grace time.Duration,
 ) map[string]string {
 	next := Shortages{clocks: map[string]shortageClock{}, Coming: s.podsComing(cluster, members)}
 	pods, whys := map[string][]string{}, map[string]string{}
@@ -66,7 +67,7 @@ func (s *Shortages) Observe(
 		if !Unplaced(m) || next.Coming[m.Pod] {
 			continue
 		}
-		if why := s.judge(&next, now, cluster, m, settings); why != "" {
+		if why := s.judge(&next, now, cluster, m, grace); why != "" {
 			pods[m.Group] = append(pods[m.Group], m.Pod)
 			whys[m.Group] = cmp.Or(m.NodeRefused, whys[m.Group], why)
 		}
@@ -80,7 +81,7 @@ func (s *Shortages) Observe(
 
 // judge runs the clock of one pod without a node on its way, and returns why no node comes for it once that is proven.
 func (s *Shortages) judge(
-	next *Shortages, now time.Time, cluster nodepool.Cluster, m Member, settings BreakerSettings,
+	next *Shortages, now time.Time, cluster nodepool.Cluster, m Member, grace time.Duration,
 ) (why string) {
 	seen := cluster.NodeClaims == nodepool.NodeClaimsRead
 	least, why := settles(m, seen), m.NodeRefused
@@ -89,7 +90,7 @@ func (s *Shortages) judge(
 		return ""
 	case m.NodeRefused != "":
 	case cluster.ProvisionersSeen && cluster.NodeClaims != nodepool.NodeClaimsForbidden:
-		least, why = settings.UnschedulableGrace, "no node autoscaler adds a node; "+m.Unschedulable
+		least, why = grace, "no node autoscaler adds a node; "+m.Unschedulable
 		if seen {
 			least = max(least, karpenterRound)
 		}
