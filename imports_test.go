@@ -34,7 +34,7 @@ const (
 // row, and those of the rows that they name. The row with the longest name counts. Adapters do not see each other; they
 // meet in cmd/autoscaler/engine. Nobody sees what is for tests.
 var floors = []struct{ packages, see string }{
-	{"api deploy docs examples/...", ""},
+	{"api docs examples/...", ""},
 	{"api/v1alpha1", ""},
 	{"api/proto/...", ""},
 
@@ -60,7 +60,7 @@ var floors = []struct{ packages, see string }{
 	{"internal/api", values + " api internal/access internal/api/apiv1 internal/ledger/... internal/planner " +
 		"internal/snapshotfile " + loop},
 
-	{"internal/doctor", values + " deploy " + kube},
+	{"internal/doctor", values + " " + kube},
 	{"internal/gpuagent", values},
 	{"internal/telemetry", values + " internal/ledger/... internal/planner internal/api/apiv1 " + loop},
 	{"internal/webui", ""},

@@ -122,13 +122,11 @@ func TestDoctorSaysWhatItDidNotExamine(t *testing.T) {
 		exit  int
 		want  []string
 	}{
-		"other kinds":      {good + others, cli.ExitOK, []string{"Nothing found. Looked at 1 RayCluster. Did not examine: 1 ConfigMap, 2 Services.\n"}},
-		"the same twice":   {good + "\n---\n" + good, cli.ExitOK, []string{"Nothing found. Looked at 2 RayClusters"}},
-		"a misspelt kind":  {good + "\n---\n" + strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"RayClsuter/ml/llm\n  error    kind-unknown\n", "document 2 of -", "1 error. Looked at 1 RayCluster.\n"}},
-		"that kind alone":  {strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"kind: RayClsuter", "want RayCluster", "1 error. Looked at no object.\n"}},
-		"another version":  {strings.Replace(good, "ray.io/v1", "ray.io/v9", 1), cli.ExitFailed, []string{"apiVersion: ray.io/v9", "1 error. Looked at no object.\n"}},
-		"a broken schema":  {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: -1, priorty: 3, bundles: [{resources: {GPU: 1}}]}}", cli.ExitFailed, []string{"spec.leaseSeconds: -1\n", "it should be greater than or equal to 1", "spec.priorty: 3\n", "want priority"}},
-		"a word for a GPU": {good + "\n---\n{apiVersion: heliostat.dev/v1alpha1, kind: ResourceRequest, metadata: {name: r, namespace: ml}, spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {GPU: one}}]}}", cli.ExitFailed, []string{"spec.bundles[0].resources.GPU: \"one\"\n", "it must be of type number", "1 error. Looked at 1 RayCluster, 1 ResourceRequest.\n"}},
+		"other kinds":     {good + others, cli.ExitOK, []string{"Nothing found. Looked at 1 RayCluster. Did not examine: 1 ConfigMap, 2 Services.\n"}},
+		"the same twice":  {good + "\n---\n" + good, cli.ExitOK, []string{"Nothing found. Looked at 2 RayClusters"}},
+		"a misspelt kind": {good + "\n---\n" + strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"RayClsuter/ml/llm\n  error    kind-unknown\n", "document 2 of -", "1 error. Looked at 1 RayCluster.\n"}},
+		"that kind alone": {strings.Replace(good, "kind: RayCluster", "kind: RayClsuter", 1), cli.ExitFailed, []string{"kind: RayClsuter", "want RayCluster", "1 error. Looked at no object.\n"}},
+		"another version": {strings.Replace(good, "ray.io/v1", "ray.io/v9", 1), cli.ExitFailed, []string{"apiVersion: ray.io/v9", "1 error. Looked at no object.\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := command(t, c.stdin, "autoscaler", "doctor", "-f", "-")

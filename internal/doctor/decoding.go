@@ -10,15 +10,15 @@ import (
 )
 
 // decoded reports what reading a RayCluster found under the code of the check: package kube knows what the operator and
-// `ray start` refuse. The codes are those of docs/reference/reasons.md.
-func decoded(fixOf func(*Object, raydemand.Finding) fix) scope {
+// `ray start` refuse. The codes are those of docs/reference/reasons.md. command shows what the fix is about.
+func decoded(command func(*Object) string) scope {
 	return func(x *inventory, code string, report reporter) {
 		for _, o := range x.Clusters {
 			for _, f := range o.Cluster.Findings {
 				if f.Code == code && !hasOwnCheck(f) {
 					report(occurrence{
 						Object: o, Field: fieldIn(o, f.Field), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
-						Fix: fixOf(o, f)})
+						Fix: run(command(o)).Hint(f.Fix)})
 				}
 			}
 		}
@@ -64,60 +64,10 @@ func bracketed(field string) string {
 	return field
 }
 
-// pathIn returns the path of a finding's field in the object. It returns false if a key may have its own dots.
-func pathIn(o *Object, f raydemand.Finding) (fieldpath.Path, bool) {
-	field := fieldIn(o, f.Field)
-	path, ok := fieldpath.Parse(field)
-	return path, ok && !strings.ContainsAny(field, `/"`)
-}
+func editing(o *Object) string { return kubectl(o, "edit") }
 
-// groupOf returns the worker group that a finding is about; false if it is about none.
-func groupOf(o *Object, f raydemand.Finding) (rayGroup, bool) {
-	for _, g := range o.groups() {
-		if g.Workers != nil && strings.HasPrefix(fieldIn(o, f.Field)+".", g.Value.Path().String()+".") {
-			return g, true
-		}
-	}
-	return rayGroup{}, false
-}
+func describing(o *Object) string { return kubectl(o, "describe") }
 
-func byHand(o *Object, f raydemand.Finding) fix { return edit(f.Fix) }
-
-// writing writes a value to the field.
-func writing(value any) func(*Object, raydemand.Finding) fix {
-	return func(o *Object, f raydemand.Finding) fix {
-		if at, ok := pathIn(o, f); ok {
-			return set(at, value)
-		}
-		return byHand(o, f)
-	}
-}
-
-// removing removes the field, unless it is inside the text of an annotation.
-func removing(o *Object, f raydemand.Finding) fix {
-	if at, ok := fieldpath.Parse(fieldIn(o, f.Field)); ok {
-		return remove(at).Hint(f.Fix)
-	}
-	return byHand(o, f)
-}
-
-func showEvents(o *Object, _ raydemand.Finding) fix {
-	command := "kubectl get events -n " + quote(o.Namespace) +
-		" --field-selector involvedObject.name=" + quote(o.Name)
-	return run(command).Hint("the Events say what to fix")
-}
-
-func deletePodsOfGroup(o *Object, f raydemand.Finding) fix {
-	group, _, _ := strings.Cut(f.Seen, ":")
-	return run(deletePods(o, group, "")).Hint("when they have no work; or add the group again")
-}
-
-func deletePodsWithoutReplica(o *Object, f raydemand.Finding) fix {
-	g, _ := groupOf(o, f)
-	return run(deletePods(o, g.Name, ",!ray.io/worker-group-replica-name")).Hint("when they have no work")
-}
-
-func deletePods(o *Object, group, further string) string {
-	return "kubectl delete pod -n " + quote(o.Namespace) + " -l " +
-		quote("ray.io/cluster="+o.Name+",ray.io/group="+group+further)
+func listingPods(o *Object) string {
+	return "kubectl get pod -n " + quote(o.Namespace) + " -l " + quote("ray.io/cluster="+o.Name)
 }

@@ -73,9 +73,6 @@ func objectUnreadable(x *inventory, report reporter) {
 		o := &x.Input.Objects[i]
 		severity, why := raydemand.Severity(""), ""
 		if o.Kind == "ResourceRequest" {
-			if !x.Input.Stored && o.RayCluster != "" && len(violations(o)) > 0 {
-				continue // schema-violated names the field
-			}
 			severity, why = raydemand.Error, "Heliostat cannot read the request, so it is not served"
 		}
 		for _, text := range o.Unreadable {

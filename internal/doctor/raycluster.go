@@ -12,16 +12,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// raiseMaximum makes 0 <= minReplicas <= maxReplicas.
-func raiseMaximum(o *Object, f raydemand.Finding) fix {
-	g, found := groupOf(o, f)
-	if !found {
-		return byHand(o, f)
-	}
-	low := int64(max(0, g.Workers.Min))
-	return patch(change{g.Path("minReplicas"), low}, change{g.Path("maxReplicas"), max(low, int64(g.Workers.Max))})
-}
-
 // replicasOutside leaves numbers that the operator cannot decode to field-out-of-range.
 func replicasOutside(_ *inventory, g rayGroup, report reporter) {
 	replicas, there := g.Whole("replicas")
@@ -52,9 +42,6 @@ func groupNameUnsuitable(_ *inventory, g rayGroup, report reporter) {
 		report(occurrence{Path: g.Path("groupName"), Seen: g.Name, Fix: edit("rename the group")})
 	}
 }
-
-// defaultIdleTimeout is Ray's own, in seconds.
-const defaultIdleTimeout int64 = 60
 
 func idleTimeoutRefused(_ *inventory, g rayGroup, report reporter) {
 	v := g.Get("idleTimeoutSeconds")

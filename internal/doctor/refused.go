@@ -105,7 +105,7 @@ func operatorRefuses(_ *inventory, o *Object, report reporter) {
 		reported = c.Unreadable || at != (fieldpath.Path{}) || slices.ContainsFunc(c.Findings, ofOwnField)
 	}
 	if reported || !o.Read() || o.Cluster != nil && o.accepted() ||
-		len(rayViolations(o)) > 0 || rayClusterMisnamed(o) {
+		len(violations(o)) > 0 || rayClusterMisnamed(o) {
 		return
 	}
 	if err := kube.OperatorVerdict(o.Fields); err != nil {

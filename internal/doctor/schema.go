@@ -6,7 +6,6 @@ import (
 	_ "embed" // the schemas
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -16,43 +15,11 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
-	"sigs.k8s.io/yaml"
 
-	"heliostat.dev/heliostat/deploy"
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// schemas are those of Heliostat's kinds. Each kind has one version.
-var schemas = sync.OnceValue(func() map[string]*spec.Schema {
-	all := map[string]*spec.Schema{}
-	files, err := fs.Glob(deploy.CRDs, "chart/crds/*.yaml")
-	for _, file := range files {
-		var text []byte
-		var crd struct {
-			Spec struct {
-				Names    struct{ Kind string }
-				Versions []struct {
-					Schema struct {
-						OpenAPI *spec.Schema `json:"openAPIV3Schema"`
-					}
-				}
-			}
-		}
-		if text, err = deploy.CRDs.ReadFile(file); err == nil {
-			err = yaml.Unmarshal(text, &crd)
-		}
-		if err != nil {
-			break
-		}
-		all[crd.Spec.Names.Kind] = crd.Spec.Versions[0].Schema.OpenAPI
-	}
-	if err != nil {
-		panic("the program was built with CustomResourceDefinitions that cannot be read: " + err.Error())
-	}
-	return all
-})
 
 // schemaFaults are what the schema of a kind says of an object.
 type schemaFaults struct {
@@ -64,7 +31,6 @@ type schemaFaults struct {
 // unknownField is a field that a schema does not have beside those that it knows.
 type unknownField struct {
 	at    fieldpath.Path
-	value any
 	known []string
 }
 
@@ -120,7 +86,7 @@ func (s *schemaFaults) complete(schema *spec.Schema, value any, at fieldpath.Pat
 			case !known && schema.AdditionalProperties == nil && len(schema.Properties) > 0 &&
 				schema.Extensions["x-kubernetes-preserve-unknown-fields"] != true:
 				known := slices.Sorted(maps.Keys(schema.Properties))
-				s.unknown = append(s.unknown, unknownField{at.Key(key), v[key], known})
+				s.unknown = append(s.unknown, unknownField{at.Key(key), known})
 			}
 		}
 		for key, inner := range schema.Properties {
@@ -135,30 +101,6 @@ func (s *schemaFaults) complete(schema *spec.Schema, value any, at fieldpath.Pat
 
 // shown is the beginning of a value.
 func shown(value any) string { return fieldpath.Excerpt(fieldpath.Quoted(value), 80) }
-
-// violations returns what breaks the schema in an object, but for the metadata, and the status, which manifests do not
-// have. In Heliostat's own kinds, unknown fields are faults. It has no rules that
-// are expressions.
-func violations(o *Object) []occurrence {
-	schema := schemas()[o.Kind]
-	if schema == nil || !o.Read() {
-		return rayViolations(o)
-	}
-	fields := maps.Clone(o.Fields)
-	for _, key := range []string{"metadata", "status"} {
-		delete(fields, key)
-	}
-	s := compare(o, schema, fields, fieldpath.Path{})
-	for _, u := range s.unknown {
-		if u.at.String() == "apiVersion" || u.at.String() == "kind" {
-			continue
-		}
-		s.faults = append(s.faults, occurrence{Path: u.at, Seen: shown(u.value),
-			More: "want " + fieldpath.WantName(u.at.LastKey(), u.known), Fix: edit("rename or remove the field"),
-			Why: "the schema has no such field: kubectl refuses the object, and the API server drops the field"})
-	}
-	return s.faults
-}
 
 // kubeRaySchemas are those of spec in the CustomResourceDefinitions of KubeRay v1.6.2 as JSON, by kind and version,
 // such as RayCluster/v1. TestTheSchemasAreThoseOfKubeRay writes them from KubeRay's module.
@@ -190,9 +132,9 @@ func (o *Object) bySchema() schemaFaults {
 	return *o.schema
 }
 
-// rayViolations returns the values that KubeRay's schema does not allow, but for those that decoding reports, and those
+// violations returns the values that KubeRay's schema does not allow, but for those that decoding reports, and those
 // that are there under a name that field-misspelt is about.
-func rayViolations(o *Object) []occurrence {
+func violations(o *Object) []occurrence {
 	s := o.bySchema()
 	return slices.DeleteFunc(slices.Clone(s.faults), func(fault occurrence) bool {
 		if gcs := o.raySpec().Get("gcsFaultToleranceOptions"); gcs.Has("backend") && // KubeRay 1.7 has it
