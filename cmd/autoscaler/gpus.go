@@ -50,7 +50,12 @@ func (g gpusCommand) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := printer.GPUs{Inventory: inventory, Findings: sharing.CheckCards(inventory)}
+	report := printer.GPUs{Inventory: inventory, Findings: []string{}}
+	for _, card := range inventory.Cards {
+		for _, fault := range sharing.CardFaults(card) {
+			report.Findings = append(report.Findings, fmt.Sprintf("card %d: %s", card.Index, fault))
+		}
+	}
 	if err := printer.Write(out, g.output, report, printer.WriteGPUs); err != nil {
 		return fmt.Errorf("writing the cards: %w", err)
 	}

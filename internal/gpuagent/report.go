@@ -25,23 +25,14 @@ func (a *Agent) report(inventory gpuinfo.Inventory) (sharing.AgentReport, error)
 		case card.Healthy && card.Memory == nil:
 			card.Healthy, card.Problem = false, "the driver does not report the card's memory"
 		case card.Healthy:
-			card.Problem = watched(card)
+			if faults := sharing.MemoryFaults(card); len(faults) > 0 {
+				card.Problem = faults[0] // to be watched: work may continue
+			}
 		}
 		a.faults.mark(&card)
 		report.Cards = append(report.Cards, card)
 	}
 	return report, nil
-}
-
-// watched returns what is to be watched about a healthy card: errors and repairs of its memory.
-func watched(card gpuinfo.Card) string {
-	for _, f := range sharing.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{card}}) {
-		switch f.Code {
-		case sharing.RowsPending, sharing.PagesPending, sharing.ErrorsUncorrected:
-			return f.Message
-		}
-	}
-	return ""
 }
 
 // remembered fills in what an unhealthy card no longer reports about itself.

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
-	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
 // oneReading says what the table cannot show.
@@ -42,7 +41,7 @@ func WriteGPUs(p *Page, report GPUs) {
 		p.WriteString("\nPROBLEMS\n")
 	}
 	for _, finding := range report.Findings {
-		p.Line("", finding.String())
+		p.Line("", finding)
 	}
 }
 
@@ -73,5 +72,5 @@ func replaced(n int, pending bool) string {
 // GPUs is the output of `gpus -o json`; null stands for what the driver does not report.
 type GPUs struct {
 	gpuinfo.Inventory
-	Findings []sharing.CardFinding `json:"findings"`
+	Findings []string `json:"findings"`
 }

@@ -25,14 +25,6 @@ func cutCard(index int, instances ...gpuinfo.Instance) gpuinfo.Card {
 	return card
 }
 
-func said(findings []sharing.CardFinding) []string {
-	texts := []string{}
-	for _, finding := range findings {
-		texts = append(texts, finding.String())
-	}
-	return texts
-}
-
 func TestWhatIsWrongWithACardIsFound(t *testing.T) {
 	errors := uint64(3)
 	broken, rows, ecc, pending := wholeCard(0), wholeCard(1), wholeCard(2), wholeCard(3)
@@ -46,23 +38,24 @@ func TestWhatIsWrongWithACardIsFound(t *testing.T) {
 	hidden.Cut.Instances = nil
 	unusable := cutCard(6, gpuinfo.Instance{Profile: "3g.20gb", Start: 4})
 	unusable.Cut.Instances[0].Compute = 0
-	got := said(sharing.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{broken, rows, ecc, pending, cutCard(4), hidden, unusable,
-		cutCard(7, gpuinfo.Instance{Profile: "4g.20gb", Start: 4}), pages}}))
-	want := []string{
-		"card-unhealthy: card 0: the card must be reset",
-		"rows-pending: card 1: memory rows are remapped at the next reset of the card; until then the driver keeps work off them",
-		"errors-uncorrected: card 2: 3 memory errors since the last reset that ECC could not correct",
-		"mig-pending: card 3: MIG is off and will be on after the next reset of the card",
-		"mig-empty: card 4: MIG is on and there are no instances: nothing can run on the card",
-		"layout-unknown: card 5: the driver does not show MIG instances to this process: run it as root or with CAP_SYS_ADMIN, in a container also with NVIDIA_MIG_MONITOR_DEVICES=all",
-		"instance-unusable: card 6: 3g.20gb at 4 has no compute instance: nothing can run there",
-		"layout-impossible: card 7: the placement tables of A100 40GB do not allow this layout: placing 4g.20gb at 4: on A100 40GB it can begin at [0]",
-		"pages-pending: card 8: memory pages are retired when the driver is loaded again; until then work may use them",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
-	}
-	if got := sharing.CheckCards(gpuinfo.Inventory{Cards: []gpuinfo.Card{wholeCard(0), cutCard(1, gpuinfo.Instance{Profile: "7g.40gb"})}}); len(got) > 0 {
-		t.Errorf("well cards have findings: %v", said(got))
+	for _, test := range []struct {
+		card gpuinfo.Card
+		want []string
+	}{
+		{broken, []string{"the card must be reset"}},
+		{rows, []string{"memory rows are remapped at the next reset of the card; until then the driver keeps work off them"}},
+		{ecc, []string{"3 memory errors since the last reset that ECC could not correct"}},
+		{pages, []string{"memory pages are retired when the driver is loaded again; until then work may use them"}},
+		{pending, []string{"MIG is off and will be on after the next reset of the card"}},
+		{cutCard(4), []string{"MIG is on and there are no instances: nothing can run on the card"}},
+		{hidden, []string{"the driver does not show MIG instances to this process: run it as root or with CAP_SYS_ADMIN, in a container also with NVIDIA_MIG_MONITOR_DEVICES=all"}},
+		{unusable, []string{"3g.20gb at 4 has no compute instance: nothing can run there"}},
+		{cutCard(7, gpuinfo.Instance{Profile: "4g.20gb", Start: 4}), []string{"the placement tables of A100 40GB do not allow this layout: placing 4g.20gb at 4: on A100 40GB it can begin at [0]"}},
+		{wholeCard(0), nil},
+		{cutCard(1, gpuinfo.Instance{Profile: "7g.40gb"}), nil},
+	} {
+		if diff := cmp.Diff(test.want, sharing.CardFaults(test.card)); diff != "" {
+			t.Errorf("card %d (-want +got):\n%s", test.card.Index, diff)
+		}
 	}
 }
