@@ -157,29 +157,6 @@ func TestAMisspeltFieldIsNotMissing(t *testing.T) {
 	}
 }
 
-// The fields are those of published examples of RayServices and RayJobs.
-func TestWhatTheOperatorRefusesNamesItsField(t *testing.T) {
-	cluster := "{headGroupSpec: {template: {spec: " + ofPod + "}, headService: {metadata: {name: s, labels: {a: b}}}}}"
-	for spec, field := range map[string]string{
-		"RayService, metadata: {name: a}, spec: {rayClusterConfig: " + cluster + "}":                                                         "spec.rayClusterConfig.headGroupSpec.headService.metadata.name",
-		"RayJob, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 60, rayClusterSpec: " + cluster + "}":                                  "spec.ttlSecondsAfterFinished",
-		"RayJob, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 60, shutdownAfterJobFinishes: false, rayClusterSpec: " + cluster + "}": "spec.ttlSecondsAfterFinished",
-		"RayCronJob, metadata: {name: a}, spec: {schedule: '* * * * *', jobTemplate: {ttlSecondsAfterFinished: 60, rayClusterSpec: " +
-			cluster + "}}": "spec.jobTemplate.ttlSecondsAfterFinished",
-	} {
-		if f, _ := findingOf(examine(t, parsed(t, "{apiVersion: ray.io/v1, kind: "+spec+"}")), "operator-refuses"); f.Field != field {
-			t.Errorf("%s: %+v, want %s", spec, f, field)
-		}
-	}
-	all := parsed(t, "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: 'a-${ID}'}, spec: {entrypoint: b, rayClusterSpec: "+
-		cluster+"}}")
-	found := examine(t, all)
-	if i := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Code == "operator-refuses" }); i < 0 ||
-		found[i].Seen != "a-${ID}" || !strings.Contains(found[i].Fix, "give ${ID} its value") {
-		t.Errorf("a name with a variable: %+v", found)
-	}
-}
-
 // patched applies a JSON patch to a copy of the object.
 func patched(t *testing.T, all []map[string]any, object, patch string) ([]map[string]any, error) {
 	t.Helper()

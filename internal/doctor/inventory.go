@@ -1,13 +1,13 @@
 package doctor
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -328,13 +328,12 @@ func (g rayGroup) podLabels() labels.Set {
 
 // readSelector reads a label selector. An absent one selects nothing.
 func readSelector(v fieldpath.Value) (labels.Selector, error) {
-	text, err := json.Marshal(v.Raw())
-	if err != nil {
+	if !v.Has() {
+		return labels.Nothing(), nil
+	}
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(v.Members(), &selector); err != nil {
 		return nil, err
 	}
-	var selector *metav1.LabelSelector
-	if err := json.Unmarshal(text, &selector); err != nil {
-		return nil, err
-	}
-	return metav1.LabelSelectorAsSelector(selector)
+	return metav1.LabelSelectorAsSelector(&selector)
 }

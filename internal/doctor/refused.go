@@ -109,22 +109,9 @@ func operatorRefuses(_ *inventory, o *Object, report reporter) {
 		return
 	}
 	if err := kube.OperatorVerdict(o.Fields); err != nil {
-		found := occurrence{Path: fieldpath.NewPath("spec")}
-		path := decode.SpecPaths[o.Kind]
-		for words, field := range map[string]fieldpath.Value{
-			"headService.metadata.name": o.Root().Get(path...).Get("headGroupSpec", "headService", "metadata", "name"),
-			"TTLSecondsAfterFinished":   o.Root().Get(path[:len(path)-1]...).Get("ttlSecondsAfterFinished"),
-		} {
-			if strings.Contains(err.Error(), words) {
-				found = shows(field, fix{})
-			}
-		}
-		found.More, found.Fix = err.Error(), edit("correct it")
+		found := occurrence{Path: fieldpath.NewPath("spec"), More: err.Error(), Fix: edit("correct it")}
 		if strings.Contains(found.More, " name should ") {
-			found.Path, found.Seen = fieldpath.NewPath("metadata").Key("name"), o.Name
-			if variable := decode.Unfilled(o.Name); variable != "" {
-				found.More, found.Fix = "nothing has filled in a variable of the name", edit(decode.FillIn(variable))
-			}
+			found.Path, found.Seen = fieldpath.NewPath("metadata", "name"), o.Name
 		}
 		report(found)
 	}
