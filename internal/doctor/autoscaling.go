@@ -187,7 +187,7 @@ func replicasTwoWriters(_ *inventory, o *Object, report reporter) {
 	for _, entry := range o.Root().Items("metadata", "managedFields") {
 		manager, operation := entry.Text("manager"), entry.Text("operation")
 		owns := slices.Contains(ownedFields(o, entry), "f:workerGroupSpecs")
-		again := decode.Applier(manager) != "" || operation == "Apply" && !strings.HasPrefix(manager, "kubectl")
+		again := decode.Applies(manager) || operation == "Apply" && !strings.HasPrefix(manager, "kubectl")
 		if !owns || scalers[manager] || !again { // people with kubectl write once
 			continue
 		}

@@ -151,7 +151,7 @@ func describe(
 		describeOurs(&object, &at)
 	}
 	if object.Kind == "Node" && object.Read() {
-		gpus, fit, err := decode.ReadWith(reader, fields)
+		gpus, fit, err := decode.Read(reader, fields)
 		if err != nil {
 			return object, fmt.Errorf("%s: %w", object.String(), err)
 		}

@@ -74,7 +74,7 @@ func (p *places) readNodes(raw json.RawMessage) error {
 	devices := p.devices.GPUs()
 	supplies, elsewhere := p.devices.ByNode()
 	for i, item := range items {
-		object, node, err := decode.ReadWith(p.reader, item)
+		object, node, err := decode.Read(p.reader, item)
 		if err != nil {
 			return fmt.Errorf("kubeNodes[%d]: %w", i, err)
 		}

@@ -25,6 +25,7 @@ func ReadPod(object map[string]any) (*corev1.Pod, error) {
 		at := unstructured.Unstructured{Object: object}
 		return nil, fmt.Errorf("reading pod %s/%s: %s", at.GetNamespace(), at.GetName(), unreadable[0])
 	}
+	setRequests(pod)
 	return pod, nil
 }
 
@@ -99,7 +100,7 @@ func cardAnnotations(pod *corev1.Pod) (kept map[string]string) {
 // before or beside them, a resize in progress, resources of the pod as a whole, and overhead.
 func requestsOf(pod *corev1.Pod) landing.Quantities {
 	options := resourcehelper.PodResourcesOptions{UseStatusResources: true}
-	return positive(resourcehelper.PodRequests(withDefaults(pod), options))
+	return positive(resourcehelper.PodRequests(pod, options))
 }
 
 // limitsOf returns the limits of a pod.
@@ -117,40 +118,16 @@ func positive(list corev1.ResourceList) landing.Quantities {
 	return takes
 }
 
-// withDefaults returns the pod with a request for every resource that has only a limit. The API server sets these
-// requests, but a manifest may lack them.
-func withDefaults(pod *corev1.Pod) *corev1.Pod {
-	if !lacksRequests(pod.Spec.Containers) && !lacksRequests(pod.Spec.InitContainers) {
-		return pod
-	}
-	pod = pod.DeepCopy()
+// setRequests sets a request for every resource that has only a limit, as the API server does.
+func setRequests(pod *corev1.Pod) {
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
-			resources := &containers[i].Resources
-			for name, limit := range resources.Limits {
-				if _, requested := resources.Requests[name]; requested {
-					continue
-				}
-				if resources.Requests == nil {
-					resources.Requests = corev1.ResourceList{}
-				}
-				resources.Requests[name] = limit
-			}
+			requests := corev1.ResourceList{}
+			maps.Copy(requests, containers[i].Resources.Limits)
+			maps.Copy(requests, containers[i].Resources.Requests)
+			containers[i].Resources.Requests = requests
 		}
 	}
-	return pod
-}
-
-// lacksRequests reports whether a container limits a resource that it does not request.
-func lacksRequests(containers []corev1.Container) bool {
-	for i := range containers {
-		for name := range containers[i].Resources.Limits {
-			if _, requested := containers[i].Resources.Requests[name]; !requested {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // Use returns what pods take of a node: the sum of their requests, with the units whose devices ResourceClaims have,

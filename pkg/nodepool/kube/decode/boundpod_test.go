@@ -26,6 +26,7 @@ func podText(t *testing.T, text string) *corev1.Pod {
 	if err := yaml.UnmarshalStrict([]byte(text), pod); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
+	setRequests(pod) // as the API server does
 	return pod
 }
 

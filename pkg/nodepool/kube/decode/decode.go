@@ -184,7 +184,7 @@ func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 	reportIdleTermination(root.Object("spec"), &cluster)
 	cluster.MarkGivenBack()
 	reportPods(report, &cluster)
-	reportReplicaFailure(root.Object("status"), &cluster)
+	reportReplicaFailure(root.Object("status"))
 	cluster.Unreadable = cluster.Unreadable || report.Unreadable
 	findings := slices.Concat(d.Findings, report.All)
 	disprove(&cluster, findings, d.limitedSince)

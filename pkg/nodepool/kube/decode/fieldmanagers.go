@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -44,22 +45,12 @@ func keepScaler(rayCluster *unstructured.Unstructured) {
 	}
 }
 
-// appliers are programs that apply the same manifest repeatedly, by words in the names of their field managers.
-// Programs that use server-side apply need no row.
-var appliers = []struct{ word, program string }{
-	{"argocd", "Argo CD"},
-	{"kustomize-controller", "Flux"},
-	{"helm", "Helm"}, // Flux's helm-controller too
-	{"flux", "Flux"},
-	{"terraform", "Terraform"},
-	{"pulumi", "Pulumi"},
-	{"crossplane", "Crossplane"},
-	{"fleet", "Rancher Fleet"},
-	{"kapp", "kapp"},
-	{"configsync", "Config Sync"},
-}
+// appliers are words in the names of field managers of programs that apply the same manifest repeatedly: Argo CD, Flux,
+// Helm, Terraform, Pulumi, Crossplane, Rancher Fleet, kapp and Config Sync. Programs that use server-side apply need
+// none.
+var appliers = regexp.MustCompile("argocd|kustomize-controller|helm|flux|terraform|pulumi|crossplane|fleet|kapp|configsync")
 
-// AppliedBy returns which program applies the worker groups and would overwrite a number of GPUs, or "".
+// AppliedBy returns which field manager applies the worker groups and would overwrite a number of GPUs, or "".
 //
 // To the API server the list of worker groups is one value (x-kubernetes-list-type is atomic), so the last writer of
 // any part owns all of it; each patch of replicas takes it from an applier until the applier writes again. A program
@@ -75,19 +66,12 @@ func AppliedBy(metadata Fields) string {
 		if operation == "Apply" {
 			return fmt.Sprintf("%s, by server-side apply", manager)
 		}
-		if program := Applier(manager); program != "" {
-			return fmt.Sprintf("%s (%s)", program, manager)
+		if Applies(manager) {
+			return manager
 		}
 	}
 	return ""
 }
 
-// Applier returns which program that applies the same manifest repeatedly has this field manager, or "".
-func Applier(manager string) string {
-	for _, row := range appliers {
-		if strings.Contains(strings.ToLower(manager), row.word) {
-			return row.program
-		}
-	}
-	return ""
-}
+// Applies reports whether a program that applies the same manifest repeatedly has this field manager.
+func Applies(manager string) bool { return appliers.MatchString(strings.ToLower(manager)) }

@@ -214,31 +214,7 @@ func describeAuth(spec Fields, name string, head *corev1.Pod) nodepool.Auth {
 	}
 	auth := tokenAuth(spec, name, ray)
 	auth.TLSSecret = tlsSecret(spec, name, ray, volumes)
-	if !auth.Required {
-		reportEnvironment(spec, ray, "RAY_AUTH_MODE", "a token")
-	}
-	if auth.TLSSecret == "" {
-		reportEnvironment(spec, ray, "RAY_USE_TLS", "mutual TLS")
-	}
 	return auth
-}
-
-// reportEnvironment adds a finding if a variable that makes the GCS require more comes, or may come, from a source that
-// Heliostat does not read. Heliostat then calls the head without it.
-func reportEnvironment(spec Fields, ray corev1.Container, variable, wants string) {
-	severity, seen := raydemand.Warning, variable+" by valueFrom"
-	if v := env(ray, variable); v == nil {
-		if envFrom(ray, variable) == "" {
-			return
-		}
-		severity, seen = raydemand.Info, variable+" perhaps by envFrom"
-	} else if v.ValueFrom == nil {
-		return
-	}
-	spec.Report.Add(severity, EnvironmentUnknown, spec.at("headGroupSpec", "template"), seen,
-		"Heliostat does not read its value; if it makes the GCS require "+wants+", all calls of Heliostat fail",
-		"give "+variable+" as a value in env of the head's Ray container, where it overrides envFrom, or use "+
-			"spec.authOptions or spec.tlsOptions")
 }
 
 func tokenAuth(spec Fields, name string, ray corev1.Container) nodepool.Auth {

@@ -114,9 +114,9 @@ func TestWhoAppliesTheWorkerGroupsFromElsewhereIsKnownByManagedFields(t *testing
 		{"server-side apply", `[{manager: kubectl, operation: Apply, fieldsV1: ` + groups + `}]`, "kubectl, by server-side apply"},
 		{"an applier from whom our patch of replicas took the list", `[{manager: platform, operation: Apply, fieldsV1: {f:spec: {f:rayVersion: {}}}}, {manager: heliostat, operation: Update, fieldsV1: ` + groups + `}]`, "platform, by server-side apply"},
 		{"an applier of labels only", `[{manager: labeller, operation: Apply, fieldsV1: {f:metadata: {f:labels: {}}}}]`, ""},
-		{"Argo CD's own apply", `[{manager: argocd-controller, operation: Update, fieldsV1: ` + groups + `}]`, "Argo CD (argocd-controller)"},
+		{"Argo CD's own apply", `[{manager: argocd-controller, operation: Update, fieldsV1: ` + groups + `}]`, "argocd-controller"},
 		{"Flux", `[{manager: kustomize-controller, operation: Apply, fieldsV1: ` + groups + `}]`, "kustomize-controller, by server-side apply"},
-		{"Helm", `[{manager: Helm, operation: Update, fieldsV1: ` + groups + `}]`, "Helm (Helm)"},
+		{"Helm", `[{manager: Helm, operation: Update, fieldsV1: ` + groups + `}]`, "Helm"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

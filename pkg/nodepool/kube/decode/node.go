@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -54,68 +51,19 @@ func ForGPUs(node *corev1.Node) sharing.NodeObject {
 	return o
 }
 
-// Read reads a Node object as the API prints it, for sharing and for landing. An amount that cannot be read is left out
-// and returned as a problem; for any other fault the error names the field.
-func Read(object map[string]any) (sharing.NodeObject, landing.Node, error) {
-	return ReadWith(sharing.Reader{}, object)
-}
-
-// ReadWith is Read with configured names of resources, or a configured label for pools. A node without a condition
-// Ready is an excerpt, and counts as ready.
-func ReadWith(reader sharing.Reader, object map[string]any) (sharing.NodeObject, landing.Node, error) {
-	node, unreadable, err := nodeIn(object)
-	if err != nil {
-		return sharing.NodeObject{}, landing.Node{}, fmt.Errorf("reading node: %w", err)
+// Read reads a Node object as the API prints it, for sharing and for landing. The reader has configured names of
+// resources, or a configured label for pools. The error names the field. A node without a condition Ready is an
+// excerpt, and counts as ready.
+func Read(reader sharing.Reader, object map[string]any) (sharing.NodeObject, landing.Node, error) {
+	node := &corev1.Node{}
+	if unreadable := Typed(object, node); len(unreadable) > 0 {
+		return sharing.NodeObject{}, landing.Node{}, fmt.Errorf("reading node: %s", unreadable[0])
 	}
-	forGPUs := ForGPUs(node)
-	forGPUs.Unreadable = append(forGPUs.Unreadable, unreadable...)
-	view := ForPodFit(reader, node)
-	if len(unreadable) > 0 {
-		view.GPUs = GPUsOf(reader, forGPUs)
-	}
+	forGPUs, view := ForGPUs(node), ForPodFit(reader, node)
 	if _, shown := forGPUs.Conditions[string(corev1.NodeReady)]; !shown {
 		view.Ready = true
 	}
 	return forGPUs, view, nil
-}
-
-func nodeIn(object map[string]any) (node *corev1.Node, unreadable []string, err error) {
-	node = &corev1.Node{}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, node)
-	if err == nil && !negative(node.Status.Capacity, node.Status.Allocatable) {
-		return node, nil, nil
-	}
-	readable := runtime.DeepCopyJSON(object)
-	status, _ := readable["status"].(map[string]any)
-	for _, field := range []string{"capacity", "allocatable"} {
-		for _, fault := range dropAmounts(status, "status.", field) {
-			unreadable = append(unreadable, fault+"; it is ignored")
-		}
-	}
-	if len(unreadable) > 0 {
-		node = &corev1.Node{}
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(readable, node)
-	}
-	if err != nil {
-		return nil, nil, withField(readable, &corev1.Node{}, err)
-	}
-	return node, unreadable, nil
-}
-
-// dropAmounts removes from a field of an object the amounts that are not quantities or are negative, and returns which
-// ones.
-func dropAmounts(of map[string]any, path, field string) (unreadable []string) {
-	amounts, _ := of[field].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		if isQuantity(amounts[name]) {
-			continue
-		}
-		unreadable = append(unreadable,
-			Short(fmt.Sprintf("%s%s is %s", path, fieldpath.NewPath(field, name), fieldpath.Quoted(amounts[name])))+
-				": want "+wantQuantity)
-		delete(amounts, name)
-	}
-	return unreadable
 }
 
 // nameIn returns the name of an object that cannot be decoded otherwise.
@@ -208,18 +156,6 @@ func isQuantity(value any) bool {
 	case string, int64, float64:
 		quantity, err := resource.ParseQuantity(fmt.Sprint(value))
 		return err == nil && quantity.Sign() >= 0
-	}
-	return false
-}
-
-// negative reports whether an amount is below 0.
-func negative(lists ...corev1.ResourceList) bool {
-	for _, list := range lists {
-		for _, quantity := range list {
-			if quantity.Sign() < 0 {
-				return true
-			}
-		}
 	}
 	return false
 }

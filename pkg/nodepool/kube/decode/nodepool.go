@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"time"
 
@@ -194,23 +193,17 @@ func AutoscalerCeilings(status string) ([]landing.Ceiling, error) {
 }
 
 // StatusUpdated is the annotation that says when the status was written, in the layout statusFormat
-// (docs/reference/facts.md#status-of-the-cluster-autoscaler). The text contains the time too.
+// (docs/reference/facts.md#status-of-the-cluster-autoscaler).
 const (
 	StatusUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 	statusFormat  = "2006-01-02 15:04:05.999999999 -0700 MST"
 )
 
-var statusWritten = regexp.MustCompile(`^time: "?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [-+]\d{4} \w+)`)
-
 // StatusTime returns when the Cluster Autoscaler wrote its status.
 func StatusTime(config *corev1.ConfigMap) (time.Time, error) {
-	said := config.Annotations[StatusUpdated]
-	if match := statusWritten.FindStringSubmatch(config.Data["status"]); said == "" && match != nil {
-		said = match[1]
-	}
-	written, err := time.Parse(statusFormat, said)
+	written, err := time.Parse(statusFormat, config.Annotations[StatusUpdated])
 	if err != nil {
-		return time.Time{}, fmt.Errorf("the time when it was written is missing: %w", err)
+		return time.Time{}, fmt.Errorf("annotation %s: %w", StatusUpdated, err)
 	}
 	return written, nil
 }

@@ -115,7 +115,7 @@ func decodeInto[T any](fields map[string]any, kind string, add func(*T) error) e
 }
 
 func (s *NodeSet) addNode(fields map[string]any) error {
-	node, _, err := Read(fields)
+	node, _, err := Read(sharing.Reader{}, fields)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", nameIn(fields), err)
 	}

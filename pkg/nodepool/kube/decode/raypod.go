@@ -303,44 +303,16 @@ func reportDeleteList(report *Report, cluster *nodepool.Cluster, group nodepool.
 	}
 }
 
-// reportReplicaFailure reports the operator's condition. The operator processes the groups in order and stops at the
-// first that fails, so the later groups get no pods and no deletes (docs/reference/facts.md#group-order).
-func reportReplicaFailure(status Fields, cluster *nodepool.Cluster) {
+// reportReplicaFailure reports the operator's condition.
+func reportReplicaFailure(status Fields) {
 	for _, c := range status.Objects("conditions") {
-		if c.Text("type") != "ReplicaFailure" || c.Text("status") != "True" {
-			continue
-		}
-		field, behind := "spec.workerGroupSpecs", []string{}
-		for i, group := range cluster.Groups {
-			if shortOfPods(cluster, group) {
-				field = fmt.Sprintf("spec.workerGroupSpecs[%d]", group.Index)
-				for _, later := range cluster.Groups[i+1:] {
-					behind = append(behind, later.Name)
-				}
-				break
-			}
-		}
-		why := "the operator stops at the first group that fails"
-		if len(behind) > 0 {
-			why += "; the later groups get no pods and no deletes: " + strings.Join(behind, ", ")
-		}
-		status.Report.Add(raydemand.Error, WorkerPodsFail, field, c.Text("reason")+": "+c.Text("message"), why,
-			"correct the group's pod template, set its replicas to 0, or list it last")
-	}
-}
-
-// shortOfPods reports whether a group has fewer live pods than its goal.
-func shortOfPods(cluster *nodepool.Cluster, group nodepool.WorkerGroup) bool {
-	if group.Suspended {
-		return false
-	}
-	alive := 0
-	for _, w := range cluster.Workers {
-		if w.Group == group.Name && !w.Terminating && !w.Failed {
-			alive++
+		if c.Text("type") == "ReplicaFailure" && c.Text("status") == "True" {
+			status.Report.Add(raydemand.Error, WorkerPodsFail, "spec.workerGroupSpecs",
+				c.Text("reason")+": "+c.Text("message"), // docs/reference/facts.md#group-order
+				"the operator stops at the first group that fails; the later groups get no pods and no deletes",
+				"correct the group's pod template, set its replicas to 0, or list it last")
 		}
 	}
-	return alive < min(max(group.Replicas, group.Min), group.Max)*group.NumOfHosts
 }
 
 // guardOf reads what the pod's annotations say to node autoscalers. An annotation that Heliostat wrote and somebody

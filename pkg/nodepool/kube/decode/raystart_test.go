@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -105,36 +104,6 @@ spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGro
 			}
 			if got := environmentReported(cluster); got != c.reported {
 				t.Errorf("reported %q, want %q", got, c.reported)
-			}
-		})
-	}
-}
-
-func TestVariablesThatMayConfigureTheHeadAreReported(t *testing.T) {
-	from := func(prefix string) []corev1.EnvFromSource {
-		return []corev1.EnvFromSource{{Prefix: prefix, SecretRef: &corev1.SecretEnvSource{}}}
-	}
-	elsewhere := []corev1.EnvVar{{Name: "RAY_AUTH_MODE", ValueFrom: &corev1.EnvVarSource{}}}
-	for name, c := range map[string]struct {
-		spec   map[string]any
-		change func(*corev1.Container)
-		want   string
-	}{
-		"a source that may have both": {change: func(c *corev1.Container) { c.EnvFrom = from("") },
-			want: "info RAY_AUTH_MODE perhaps by envFrom, info RAY_USE_TLS perhaps by envFrom"},
-		"one that has neither": {change: func(c *corev1.Container) { c.EnvFrom = from("RAY_OTHER_") }},
-		"env wins": {want: "info RAY_USE_TLS perhaps by envFrom", change: func(c *corev1.Container) {
-			c.Env, c.EnvFrom = []corev1.EnvVar{{Name: "RAY_AUTH_MODE"}}, from("")
-		}},
-		"a value from elsewhere": {change: func(c *corev1.Container) { c.Env = elsewhere }, want: "warning RAY_AUTH_MODE by valueFrom"},
-		"the spec says it": {spec: map[string]any{"authOptions": map[string]any{"mode": "token"}, "tlsOptions": map[string]any{"enabled": true}},
-			change: func(c *corev1.Container) { c.EnvFrom = from("") }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			head := pod("h", headNode, "headgroup", func(p *corev1.Pod) { c.change(&p.Spec.Containers[0]) })
-			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "llm"}, "spec": c.spec}}
-			if got := environmentReported(Cluster(sharing.Reader{}, object, kept(head))); got != c.want {
-				t.Errorf("reported %q, want %q", got, c.want)
 			}
 		})
 	}

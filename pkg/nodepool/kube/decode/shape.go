@@ -36,6 +36,8 @@ func podOf(template Fields) *corev1.Pod {
 // podShape returns what decides where pods can run. The operator adds the injected init containers behind those of the
 // template.
 func podShape(pod *corev1.Pod, injected ...corev1.Container) landing.PodShape {
+	pod = pod.DeepCopy()
+	setRequests(pod)
 	spec := &pod.Spec
 	shape := landing.PodShape{
 		NodeName: spec.NodeName, Selector: spec.NodeSelector,
