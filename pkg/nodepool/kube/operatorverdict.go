@@ -84,8 +84,8 @@ func fill(field **int32, value int32) {
 // Judge marks a RayCluster whose spec the operator refuses, and says why in its own words. The operator then stops
 // working on every group, emits the Event InvalidRayClusterSpec, and no condition of the status says so
 // (docs/reference/facts.md#refused-spec). An operator that has accepted the generation knows better, perhaps in another
-// version. So does one that has accepted an earlier one if the last change of the groups is ours: it observes each patch
-// a little later, and that must not close the groups until then.
+// version. So does one that has accepted an earlier one if the last change of the groups is ours: it observes each
+// patch a little later, and that must not close the groups until then.
 func Judge(object map[string]any, d *decode.Decoded) {
 	c := &d.Cluster
 	accepted := c.Generation > 0 && c.ObservedGeneration >= c.Generation ||
@@ -108,7 +108,7 @@ func Judge(object map[string]any, d *decode.Decoded) {
 		return
 	case !slices.ContainsFunc(append(spec.Objects("workerGroupSpecs"), head), hasContainer):
 		err, finding.Seen = errors.New("no pod template has a container"), "no container"
-		finding.Fix = "add the containers; of a patch of Kustomize, examine what `kubectl kustomize` prints"
+		finding.Fix = "add the containers; of a patch, examine what `kubectl kustomize` prints"
 	default:
 		err = OperatorVerdict(object)
 	}

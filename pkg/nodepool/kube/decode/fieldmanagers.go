@@ -48,7 +48,8 @@ func keepScaler(rayCluster *unstructured.Unstructured) {
 // appliers are words in the names of field managers of programs that apply the same manifest repeatedly: Argo CD, Flux,
 // Helm, Terraform, Pulumi, Crossplane, Rancher Fleet, kapp and Config Sync. Programs that use server-side apply need
 // none.
-var appliers = regexp.MustCompile("argocd|kustomize-controller|helm|flux|terraform|pulumi|crossplane|fleet|kapp|configsync")
+var appliers = regexp.MustCompile(
+	"argocd|kustomize-controller|helm|flux|terraform|pulumi|crossplane|fleet|kapp|configsync")
 
 // AppliedBy returns which field manager applies the worker groups and would overwrite a number of GPUs, or "".
 //

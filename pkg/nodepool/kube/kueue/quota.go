@@ -45,7 +45,8 @@ func (all workloads) quota(
 		q.Elastic = w.elastic()
 		q.Pending = &nodepool.PendingWorkload{
 			Name: w.Metadata.Name, Version: fmt.Sprintf("%s/%d", w.Metadata.UID, w.Metadata.Generation),
-			Pods: w.podsOf(cluster), Message: w.message, Judged: w.judged, Preempting: strings.Contains(w.message, preempting),
+			Pods: w.podsOf(cluster), Message: w.message, Judged: w.judged,
+			Preempting: strings.Contains(w.message, preempting),
 		}
 	}
 	w := all.admitted()
