@@ -89,7 +89,6 @@ const (
 
 	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes
-	FindingOtherNamespace   = model.FindingOtherNamespace
 	FindingKeyUnknown       = model.FindingKeyUnknown
 )
 

@@ -3,10 +3,6 @@ package model
 // FindingPoolWithoutNodes reports that a pool of a snapshot has none of its nodes and no shape.
 const FindingPoolWithoutNodes = "pool-without-nodes"
 
-// FindingOtherNamespace reports that all LimitRanges or ResourceQuotas of a snapshot are of other namespaces than its
-// RayCluster.
-const FindingOtherNamespace = "other-namespace"
-
 // Reasons of a Termination.
 const (
 	StopIdle       = "idle"

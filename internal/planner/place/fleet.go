@@ -33,14 +33,6 @@ type Fleet struct {
 	topologies   map[string]*Topology
 	// present are the nodes that exist; nil without topologies.
 	present *landing.Shared
-	// orphans are workers of removed groups that run bundles of gangs.
-	orphans []orphan
-}
-
-// orphan is a worker of a group that is not in the snapshot, with the number of its label set.
-type orphan struct {
-	*model.Node
-	labels int
 }
 
 // Group counts pods; model.Group counts replicas of Hosts pods each.
@@ -322,9 +314,6 @@ func (r *Fleet) found(code, object, field, seen, why, fix string) {
 func (r *Fleet) addOrphan(n *model.Node, checkDisabled bool) {
 	if n.State == model.Leaving {
 		return // nothing is left to do
-	}
-	if len(n.PlacedLabels) > 0 {
-		r.orphans = append(r.orphans, orphan{n, r.labelSet(n.Labels, nil)})
 	}
 	decides := "does not stop it"
 	if !checkDisabled && n.State != model.AllocationTimeout {

@@ -17,10 +17,8 @@ type Gang struct {
 	Number int
 	// Options are the items of each option. A strictly packed gang is a single bundle.
 	Options [][]*Item
-	// Held reports that nodes already hold some of its bundles. heldBeside are the label sets of those whose groups
-	// were removed: nothing more is placed there.
-	Held       bool
-	heldBeside []int
+	// Held reports that nodes already hold some of its bundles.
+	Held bool
 	// Key is equal for gangs that ask for the same; the ID does not matter. weight is the size of the preferred option.
 	Key    string
 	weight float64
@@ -117,11 +115,9 @@ func (g *Gang) strict() bool {
 	return g.Strategy == raydemand.StrictPack || g.Strategy == raydemand.StrictSpread
 }
 
-// markHolders lists, for each node, the numbers of the gangs that already hold a bundle there. Workers of removed
-// groups hold bundles too, and are not listed.
+// markHolders lists, for each node, the numbers of the gangs that already hold a bundle there.
 func (r *Fleet) markHolders(gangs []*Gang) [][]int {
-	held := slices.ContainsFunc(r.Nodes, func(n Node) bool { return len(n.PlacedLabels) > 0 })
-	if !held && len(r.orphans) == 0 {
+	if !slices.ContainsFunc(r.Nodes, func(n Node) bool { return len(n.PlacedLabels) > 0 }) {
 		return nil
 	}
 	byLabel := make(map[string]*Gang, len(gangs))
@@ -139,13 +135,6 @@ func (r *Fleet) markHolders(gangs []*Gang) [][]int {
 			}
 		}
 		slices.Sort(placed[i])
-	}
-	for _, n := range r.orphans {
-		for label := range n.PlacedLabels {
-			if g, waits := byLabel[label]; waits {
-				g.Held, g.heldBeside = true, append(g.heldBeside, n.labels)
-			}
-		}
 	}
 	return placed
 }

@@ -77,18 +77,6 @@ func (p *Search) capInFlight(whole []int64, planned Outcome) ([]int64, Outcome) 
 	for i := range p.Held {
 		p.Held[i] = max(whole[i]-given[i], 0)
 	}
-	p.Lasting = map[any]int64{}
-	for i, n := range planned.Unserved {
-		p.Lasting[p.Requests[i]] = n
-	}
-	for _, g := range planned.Gangs {
-		p.Lasting[g] = 1
-	}
-	for _, g := range p.Gangs {
-		if g.unplaceable {
-			p.Lasting[g] = 1
-		}
-	}
 	// One more round, in which nothing is launched, shows which demand waits for the delayed pods.
 	for i := range p.Claims {
 		p.Claims[i].Delayed = !slices.Contains(planned.Claims, i)

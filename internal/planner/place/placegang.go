@@ -111,11 +111,6 @@ func (p *Search) domains(l *Ledger, g *Gang) []Domain {
 			holds[value] = true
 		}
 	}
-	for _, labels := range g.heldBeside {
-		if value := t.Of[labels]; value >= 0 {
-			holds[value] = true
-		}
-	}
 	return t.Domains(func(value int) bool { return !g.Held || holds[value] })
 }
 

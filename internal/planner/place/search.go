@@ -37,11 +37,8 @@ type Search struct {
 	overdueNodes []int
 	// Base lists what is free now, totals what exists, in use or not.
 	Base, totals []NodeClass
-	// Held counts, by group, the launches that the in-flight caps delay; nil if there are none. Lasting counts how
-	// many bundles of an *Item of the pending requests are not served even with them, and is 1 for a *Gang that is not:
-	// waiting alone does not help it.
-	Held    []int64
-	Lasting map[any]int64
+	// Held counts, by group, the launches that the in-flight caps delay; nil if there are none.
+	Held []int64
 	// Warm is the warm capacity, and WarmRules say where it may be. WarmPolicy is where it is written.
 	Warm       []WarmEntry
 	WarmRules  WarmRules

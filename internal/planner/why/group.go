@@ -49,8 +49,8 @@ func (d *decision) reasons(i int) (all []model.Reason) {
 	}
 	launch := d.launchReason(i)
 	all = append(all, launch)
-	if d.given[i] > 0 {
-		if short := d.withoutCaps().minimumReason(i); said(short) {
+	if d.given[i] > 0 && d.HeldOf(i) == 0 {
+		if short := d.minimumReason(i); said(short) {
 			all = append(all, short)
 		}
 	}

@@ -19,32 +19,6 @@ type bound struct {
 	room int64
 }
 
-// withoutCaps returns the decision as it will be once the launches that the in-flight caps delay are carried out.
-func (d *decision) withoutCaps() *decision {
-	if !d.caps {
-		return d
-	}
-	if d.without == nil {
-		later := *d
-		later.caps, later.bounds, later.full, later.given = false, map[int]bound{}, nil, slices.Clone(d.given)
-		later.delayed = d.Held
-		for i, n := range d.Held {
-			later.given[i] += n
-		}
-		d.without = &later
-	}
-	return d.without
-}
-
-// restReason explains why n bundles of an item are not served. Of them, lasting ones are not served even when the
-// in-flight caps delay nothing any more.
-func (d *decision) restReason(n, lasting int64, it *place.Item) model.Reason {
-	if lasting >= n {
-		return d.withoutCaps().unmetReason(it)
-	}
-	return d.unmetReason(it)
-}
-
 // limit returns the limit that prevents one more replica of a group; no reason if none does.
 func (d *decision) limit(i int) model.Reason {
 	if b := d.boundOf(i); b.room == 0 {
@@ -91,9 +65,7 @@ func (d *decision) tightest(i int) bound {
 	switch {
 	case pool < g.Hosts:
 		return bound{d.poolLimit(i, has), 0}
-	case !d.caps:
-	case d.HeldOf(i) == 0 && d.withoutCaps().boundOf(i).room == 0: // others take what is left
-		return d.withoutCaps().boundOf(i)
+	case d.Held == nil: // no cap delays a launch
 	case said(d.inFlightCap(i)):
 		return bound{d.inFlightCap(i), 0}
 	case d.HeldOf(i) > 0:
@@ -112,21 +84,15 @@ func (d *decision) tightest(i int) bound {
 	return bound{poolsHold.with(d.SharedNodes.Most[i], d.beside(i), has, d.rivals(i)), pool}
 }
 
-// having says how many pods groups have, launch now, and launch once the in-flight caps allow it.
+// having says how many pods groups have and launch now.
 func (d *decision) having(verb string, pods int64, groups ...int) string {
-	var launching, follow int64
+	var launching int64
 	for _, i := range groups {
 		launching += d.given[i]
-		if d.delayed != nil {
-			follow += d.delayed[i]
-		}
 	}
 	text := fmt.Sprintf("%s %d", verb, pods)
-	if launching -= follow; launching > 0 {
+	if launching > 0 {
 		text += fmt.Sprintf(", launching %d", launching)
-	}
-	if follow > 0 {
-		text += fmt.Sprintf(", %d more %s", follow, model.OneOrMany(follow, "follows", "follow"))
 	}
 	return text
 }

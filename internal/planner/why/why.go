@@ -36,11 +36,6 @@ type decision struct {
 	out    *place.Outcome
 	bounds map[int]bound  // those that were asked for, by group
 	full   *landing.Taken // the nodes with all pods
-	// caps: sentences name the in-flight caps. without is the same decision without them, in which the launches that
-	// they delay count as given; delayed are those, nil if there are none.
-	caps    bool
-	delayed []int64
-	without *decision
 	// placed counts the bundles of each item that wait for pods requested earlier, and for pods that are launched now.
 	placed map[*place.Item]model.DemandSummary
 	// why is why an item or a gang is not served.
@@ -61,7 +56,7 @@ type claimed struct {
 
 // newDecision finds why demand is not served, and what serves each request over REST.
 func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
-	d := &decision{Search: p, given: given, out: &out, bounds: map[int]bound{}, caps: p.Held != nil,
+	d := &decision{Search: p, given: given, out: &out, bounds: map[int]bound{},
 		refused: claimants{}, launchedFor: claimants{},
 		placed: map[*place.Item]model.DemandSummary{}, why: map[any]model.Reason{}}
 	for _, w := range out.Waits {
@@ -79,26 +74,18 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 	}
 	for i, n := range out.Unserved {
 		if it := p.Requests[i]; n > 0 {
-			d.why[it] = d.restReason(n, d.Lasting[it], it)
+			d.why[it] = d.unmetReason(it)
 			add(it)
 		}
 	}
-	type kind struct {
-		key  string
-		caps bool
-	}
-	alike := map[kind]model.Reason{} // gangs that hold no nodes yet
+	alike := map[string]model.Reason{} // gangs that hold no nodes yet
 	for _, g := range out.Gangs {
-		by := d
-		if d.Lasting[g] > 0 {
-			by = d.withoutCaps()
-		}
-		reason, known := alike[kind{g.Key, by.caps}]
+		reason, known := alike[g.Key]
 		if !known || g.Held {
-			reason = by.gangReason(g)
+			reason = d.gangReason(g)
 		}
 		if d.why[g] = reason; !g.Held {
-			alike[kind{g.Key, by.caps}] = reason
+			alike[g.Key] = reason
 		}
 		if !g.Deferred {
 			add(g.Items()...)
@@ -136,19 +123,15 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 // or not at all, so a bundle that could be served alone names the other bundle that prevents it.
 func (d *decision) explainClaim(c *place.Claim) {
 	var whole model.Reason
-	by := d
-	if !c.Delayed {
-		by = d.withoutCaps()
-	}
 	for _, it := range c.Items {
-		d.why[it] = by.unmetReason(it)
+		d.why[it] = d.unmetReason(it)
 		if !said(whole) && d.why[it].Code == model.Impossible {
 			whole = together.with(model.Describe(it.Request), d.why[it].Message)
 		}
 	}
 	planned := slices.DeleteFunc(slices.Clone(c.Items), func(it *place.Item) bool { return it.Deferred })
 	if !said(whole) && len(planned) > 0 {
-		whole = by.unmetReason(planned...)
+		whole = d.unmetReason(planned...)
 	}
 	for _, it := range c.Items {
 		switch {
@@ -396,7 +379,7 @@ func (d *decision) requestState(a *place.Attribution) (raydemand.RequestState, m
 	// Report the impossible bundles first: waiting does not help them.
 	items := d.Items(rest)
 	slices.SortStableFunc(items, func(x, y *place.Item) int { return place.CompareBool(d.Possible(x), d.Possible(y)) })
-	reason := d.withoutCaps().unmetReason(items...) // the caps delay only what is planned for
+	reason := d.unmetReason(items...)
 	switch {
 	case a.AllOrNothing && plan.Asked > 1 && reason.Code != model.Impossible:
 		reason = after(fmt.Sprintf("needs all %d bundles at once: ", plan.Asked), reason)

@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/internal/snapshotfile"
@@ -57,8 +56,6 @@ func Cluster(reader sharing.Reader, doc snapshotfile.Document) (nodepool.Cluster
 	}
 	kube.Judge(rayCluster.Object, &d)
 	cluster := decode.Join(d, nil)
-	cluster.Findings = slices.Concat(cluster.Findings, elsewhere(cluster.Key, "kubeLimitRanges", ranges),
-		elsewhere(cluster.Key, "kubeResourceQuotas", quotas))
 	placed, err := placesOf(reader, doc)
 	if err != nil {
 		return cluster, err
@@ -98,20 +95,6 @@ func limits[T any](raw json.RawMessage, key, kind string) ([]*T, error) {
 		}
 	}
 	return all, nil
-}
-
-// elsewhere reports that all objects under a key are of other namespaces than the RayCluster.
-func elsewhere[T metav1.Object](of nodepool.ClusterKey, key string, objects []T) []raydemand.Finding {
-	if len(objects) == 0 || slices.ContainsFunc(objects, func(in T) bool {
-		return in.GetNamespace() == "" || in.GetNamespace() == of.Namespace
-	}) {
-		return nil
-	}
-	return []raydemand.Finding{{Code: planner.FindingOtherNamespace, Severity: raydemand.Warning, Object: "snapshot",
-		Field: key + "[0].metadata.namespace", Seen: objects[0].GetNamespace(),
-		Why: fmt.Sprintf("the RayCluster is of namespace %q, and none of %s is, so they have no effect on the plan",
-			of.Namespace, key),
-		Fix: "set metadata.namespace of the RayCluster to where it runs, or add the objects of its namespace"}}
 }
 
 // addQuotas adds the ResourceQuotas of the RayCluster's namespace. What they say is used includes its own workers.
