@@ -22,6 +22,10 @@ func nodeProblem(at fieldpath.Path, command string) scope {
 						path = annotations.Key(p.Annotation)
 					}
 					planned, _ := landing.NodeProblem(n.Name, p)
+					command := command
+					if command == asPlanned {
+						command += planned.Fix
+					}
 					report(occurrence{
 						Object: n, Path: path, Seen: p.Message, Why: planned.Why, Fix: onNode(n, command)})
 				}
@@ -48,6 +52,8 @@ var (
 // Commands about nodes. $NODE is the name of the node, and $THERE selects its pods.
 const (
 	getNode = "kubectl get node $NODE -o yaml  # "
+	// asPlanned has the fix that plans report.
+	asPlanned = getNode
 
 	restartPlugin = "kubectl delete pod -A -l app=nvidia-device-plugin-daemonset $THERE  # with the plugin's Helm " +
 		"chart: -l app.kubernetes.io/name=nvidia-device-plugin"
@@ -69,14 +75,7 @@ const (
 	cordon       = "kubectl cordon $NODE  # running pods continue; drain and replace the node when they are done"
 	describeNode = "kubectl describe node $NODE  # its conditions say what is wrong"
 
-	restartHAMi     = "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin $THERE"
-	restartRegister = "kubectl get pod -A -o wide $THERE  # then delete the pod of the device plugin that writes the " +
-		"annotation"
-	restartVolcanoPlugin = "kubectl delete pod -n kube-system -l app.kubernetes.io/component=volcano-device-plugin " +
-		"$THERE"
-	editHAMi       = "kubectl edit configmap hami-device-plugin -n kube-system  # set devicememoryscaling to 1"
-	removeRegister = "kubectl annotate node $NODE hami.io/node-nvidia-register-  # if HAMi is gone; otherwise keep " +
-		"NVIDIA's device plugin away from the node"
+	editHAMi     = "kubectl edit configmap hami-device-plugin -n kube-system  # set devicememoryscaling to 1"
 	uncordonCard = "kubectl annotate node $NODE hami.io/device-cordon-  # when new pods may use all cards again"
 
 	showAgent = "kubectl get pod -A -o wide -l app=heliostat-agent $THERE  # shows the agent; if there is none: " +
@@ -84,16 +83,9 @@ const (
 	showAmounts = getNode + "and fix what announces it: a device plugin, or whoever patched the status by hand"
 	showAscend  = getNode + "and bound the group's maxReplicas by what its cards hold, if its pods take more " +
 		"than a share each"
-	showFactor = getNode + "and compare the memory factor of the device plugin with that of the scheduler"
-	showLabels = getNode + "and fix what writes the label"
-	showMemory = getNode + "and compare the labels with what nvidia-smi or amd-smi shows there; if a unit is a " +
-		"part of a card, this is as it should be"
-	showNames = getNode + "and restart the device plugin and the labeller; names that nothing announces any more go " +
-		"when the kubelet restarts"
+	showLabels    = getNode + "and fix what writes the label"
 	showResources = getNode + "shows what announces it; declare what it is to doctor, nodepools and serve with " +
 		"--resource NAME=KIND"
-	showSharing = getNode + "and run GPU feature discovery, which labels shared and partitioned cards, or name the " +
-		"kind with --resource NAME=KIND"
 )
 
 // onNode writes a command for a node.

@@ -103,10 +103,9 @@ func declareGPUs(g rayGroup, count string) fix {
 func numGPUsDiffers(x *inventory, g rayGroup, report reporter) {
 	declared, at, ok := g.declaredGPUs()
 	name, derived := g.wholeGPUs()
-	if request, uncounted := requestGPUs(g); uncounted && ok && !x.anyNode && !g.mayHaveGPUs() &&
-		!g.requestsDevices() {
+	if ok && declared > 0 && !x.anyNode && !g.mayHaveGPUs() && !g.requestsDevices() {
 		report(occurrence{Path: at, Seen: fmt.Sprintf("%d declared, no limit", declared),
-			Fix: patch(request).Hint("or remove the number")})
+			Fix: edit("set the limit nvidia.com/gpu, or remove the number")})
 		return
 	}
 	if ok && name != "" && declared >= 0 && declared != derived && !g.Workers.OneOfInstances() {

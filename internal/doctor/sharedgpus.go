@@ -103,27 +103,9 @@ func gpusVisible(x *inventory, g rayGroup, report reporter) {
 	if count == 0 {
 		return
 	}
-	if request, uncounted := requestGPUs(g); uncounted {
-		report(occurrence{Path: request.at, Seen: "node " + node + " has GPUs", Why: whyUncounted, Fix: patch(request)})
-		return
-	}
-	list := g.rayContainer().Get("env")
-	report(occurrence{Path: list.Path(), Seen: "node " + node + " has GPUs",
-		Fix: set(list.Path().Index(len(list.Items())), map[string]any{"name": visibleDevices, "value": "void"})})
-}
-
-// whyUncounted says what is wrong with GPUs that a group uses and does not request.
-const whyUncounted = "num-gpus tells Ray of GPUs that no request counts: Kubernetes gives the same ones to other pods"
-
-// requestGPUs requests the GPUs that num-gpus declares. It returns false if there are none, or if the group requests
-// some.
-func requestGPUs(g rayGroup) (change, bool) {
-	gpus := g.Pods.GPUs.Declared
-	if gpus == nil || *gpus <= 0 || g.requestsGPU() {
-		return change{}, false
-	}
-	at := g.rayContainer().Get("resources", "limits").Path().Key(gpuinfo.NvidiaGPU)
-	return change{at, gpus.String()}, true
+	found := said(g.rayContainer().Path("env"), landing.VisibleFinding(node, count, g.Pods.GPUs.Declared))
+	found.Object = g.Of
+	report(found)
 }
 
 func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
@@ -134,9 +116,7 @@ func gpuVisibleAll(_ *inventory, g rayGroup, report reporter) {
 				continue
 			}
 			found := occurrence{Path: v.Path(), Seen: v.Text(), Fix: remove(variable.Path())}
-			if request, uncounted := requestGPUs(g); uncounted {
-				found.Why, found.Fix = whyUncounted, patch(request, change{variable.Path(), nil})
-			} else if !g.requestsGPU() {
+			if !g.requestsGPU() {
 				found.Fix = set(v.Path(), "void").Hint("or request the GPUs that its tasks need")
 			}
 			report(found)
