@@ -117,7 +117,9 @@ type Requests interface {
 	ResourceRequests(ctx context.Context, key nodepool.ClusterKey) ([]raydemand.Request, time.Time, error)
 	// SetResourceRequests replaces the request and its start, which is zero if it is unknown. An empty request clears
 	// it.
-	SetResourceRequests(ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time) error
+	SetResourceRequests(
+		ctx context.Context, key nodepool.ClusterKey, requests []raydemand.Request, since time.Time,
+	) error
 }
 
 // OwnedRequests stores requests with owners. Put and Delete call may with the stored request (nil if there is

@@ -110,5 +110,6 @@ func (s *server) enterPlan(ctx context.Context) (leave func(), err error) {
 	case <-ctx.Done():
 	case <-time.After(planTimeout):
 	}
-	return nil, &problem{Kind: kindUnavailable, Detail: fmt.Sprintf("%d plans are running, which is the limit", maxPlans)}
+	why := fmt.Sprintf("%d plans are running, which is the limit", maxPlans)
+	return nil, &problem{Kind: kindUnavailable, Detail: why}
 }

@@ -80,15 +80,15 @@ func TestStartingWorkersAreListedByGroupAndByHowFarTheyAre(t *testing.T) {
 	for _, a := range v.Status(noon).Arrivals {
 		got = append(got, a.Pod+" "+a.Group+" "+a.Stage+" "+a.Message)
 	}
-	want := []string{"almost a starting ", "early a node-launched why", "late a node-launched ", "unknown a node-launched ", "other b joining-ray "}
+	want := []string{"almost a starting ", "unknown a node-launched ", "early a node-launched why", "late a node-launched ", "other b joining-ray "}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("arrivals (-want +got):\n%s", diff)
 	}
 	for i := range 300 {
 		v.Snapshot.Nodes = append(v.Snapshot.Nodes, starting(fmt.Sprint(i), "c", arrival.State{Stage: arrival.Bound}))
 	}
-	if n := len(v.Status(noon).Arrivals); n != maxArrivals {
-		t.Errorf("%d workers are listed, want %d", n, maxArrivals)
+	if n := len(v.Status(noon).Arrivals); n != maxWorkers {
+		t.Errorf("%d workers are listed, want %d", n, maxWorkers)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestDeparturesComeByDeadlineWithWarningsLast(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	want := []string{"soon karpenter-disrupted 12:00:00 leaving", "late karpenter-disrupted 13:00:00 leaving", "open karpenter-disrupted leaving",
+	want := []string{"open karpenter-disrupted leaving", "soon karpenter-disrupted 12:00:00 leaving", "late karpenter-disrupted 13:00:00 leaving",
 		"warned cordoned 12:00:00"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("departures (-want +got):\n%s", diff)
