@@ -111,7 +111,6 @@ func commands() []*cobra.Command {
 		newStatusCommand(),
 		newExplainCommand(),
 		newRequestCommand(),
-		newRequestsCommand(),
 		newManageCommand(isTerminalIn),
 		newUnmanageCommand(),
 		newFreezeCommand(),

@@ -384,7 +384,6 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"status", "--server", "http://127.0.0.1:99999"}, `--server: reading server address "http://127.0.0.1:99999": port 99999: want 1 to 65535`},
 		{[]string{"status", "--server", "ftp://x"}, `--server: reading server address "ftp://x": write http://host:port`},
 		{[]string{"status", "--token-file", "no/such"}, "reading --token-file, $HELIOSTAT_TOKEN_FILE or --certificate-authority: failed to read token file \"no/such\": open no/such: no such file or directory"},
-		{[]string{"requests", "a", "b"}, `unexpected argument "b": want one RayCluster at most, NAME or NAMESPACE/NAME; see autoscaler requests --help`},
 		{[]string{"freeze"}, "the RayCluster is missing: want one RayCluster, NAME or NAMESPACE/NAME; see autoscaler freeze --help"},
 		{[]string{"version", "now"}, `unexpected argument "now": want flags only; see autoscaler version --help`},
 		{[]string{"request", "ml/llm", "--bundle", "[1]"}, `--bundle [1]: want a JSON object such as {"GPU": 1}`},

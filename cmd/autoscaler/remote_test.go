@@ -196,7 +196,7 @@ ml         llm   managed  1/2      4        1      1         0s    demand is not
 func TestJSONAndYAMLHoldWhatTheAPISays(t *testing.T) {
 	newRemote(t)
 	for _, argv := range [][]string{
-		{"status"}, {"status", "ml/llm"}, {"explain", "ml/llm", "--group", "gpu"}, {"request", "ml/llm"}, {"requests"},
+		{"status"}, {"status", "ml/llm"}, {"explain", "ml/llm", "--group", "gpu"}, {"request", "ml/llm"},
 	} {
 		argv = append([]string{"autoscaler"}, argv...)
 		code, asJSON, errOut := command(t, "", append(argv, "-o", "json")...)
@@ -256,13 +256,13 @@ func TestCapacityIsRequestedShownAndCleared(t *testing.T) {
 		argv []string
 		want string
 	}{
-		{nil, "There is no request without an id; `autoscaler requests` lists those with one.\n"},
+		{nil, "No requests found.\n"},
 		{[]string{"--bundle", `{"CPU": 1, "count": 2}`, "--bundle", `{"GPU": 1}`, "--bundle", `{"resources": {"CPU": 2}, "slice": {"memory": "10Gi"}, "count": 3}`},
 			"  2 × {CPU 1}\n  1 × {GPU 1}\n  3 × {CPU 2, GPU 1}"},
-		{nil, "  2 × {CPU 1}\n"},
+		{nil, "(plain)  -      2 × {CPU 1}, 1 × {GPU 1}, 3 × {CPU 2, GPU 1}"},
 		{[]string{"-f", body}, "  1 × {GPU 1}\n  1 × {CPU 3}\n"},
-		{[]string{"--delete"}, "There is no request without an id; `autoscaler requests` lists those with one.\n"},
-		{nil, "There is no request without an id; `autoscaler requests` lists those with one.\n"},
+		{[]string{"--delete"}, "There is no request without an id.\n"},
+		{nil, "No requests found.\n"},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler", "request", "ml/llm"}, c.argv...)...)
 		if code != cli.ExitOK || !strings.Contains(out, c.want) {
@@ -280,7 +280,7 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 		want string
 	}{
 		{[]string{"status", "ml/other"}, cli.ExitFailed, "autoscaler: " + r.address + " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
-		{[]string{"requests", "ml/other"}, cli.ExitFailed, " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
+		{[]string{"request", "ml/other"}, cli.ExitFailed, " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
 		{[]string{"freeze", "ml/other"}, cli.ExitFailed, " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
 		{[]string{"status", "ml/other"}, cli.ExitFailed, "autoscaler: " + r.address + " answers 404: there is no RayCluster ml/other among those that Heliostat looks after\n"},
 		{[]string{"request", "ml/llm", "--id", "train-7"}, cli.ExitFailed, " answers 404: RayCluster ml/llm has no request train-7\n"},

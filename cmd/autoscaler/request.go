@@ -38,10 +38,10 @@ func newRequestCommand() *cobra.Command {
 	var f requestFlags
 	cmd := &cobra.Command{
 		Use:   "request RAYCLUSTER [--id ID] [--bundle JSON]... [-f FILE|-]",
-		Short: "Sets or shows the minimum capacity that a RayCluster keeps",
+		Short: "Sets the minimum capacity that a RayCluster keeps, or lists what is requested",
 		Long: "Sets the capacity that the RayCluster keeps whether it is in use or not, as\n" +
 			"`ray.autoscaler.sdk.request_resources` does. It replaces the previous request. Without flags, it\n" +
-			"shows the request.\n" +
+			"lists this request and those with an id; `kubectl get resourcerequests` lists those of all RayClusters.\n" +
 			"\n" +
 			"With --id, it creates a request in your own name, which adds up with the requests of others. It\n" +
 			"is valid for --lease; the same command again renews it. A request that is valid until you delete\n" +
@@ -104,7 +104,11 @@ func (f *requestFlags) run(cmd *cobra.Command, argument string) error {
 	case body != nil:
 		requested, err = api.RequestResources(cmd.Context(), key, body)
 	default:
-		requested, err = api.Requested(cmd.Context(), key)
+		list, err := api.Requests(cmd.Context(), key)
+		if err != nil {
+			return err
+		}
+		return printer.Write(cmd.OutOrStdout(), f.output, list, printer.WriteRequests)
 	}
 	if err != nil {
 		return err

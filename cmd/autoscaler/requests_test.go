@@ -105,9 +105,8 @@ func TestRequestsOfOwnersAreMadeListedAndEnded(t *testing.T) {
 	}{
 		{[]string{"request", "ml/llm", "--id", "train-7", "--bundle", `{"GPU": 1, "count": 4}`, "--lease", "10m", "--priority", "10"}, cli.ExitOK,
 			"train-7  anonymous  4 × {GPU 1}  Waiting"},
-		{[]string{"requests", "ml/llm"}, cli.ExitOK, "(plain)  -"},
-		{[]string{"requests"}, cli.ExitOK, "ml/llm      train-7  anonymous"},
-		{[]string{"requests", "-n", "dev"}, cli.ExitOK, "No requests found.\n"},
+		{[]string{"request", "ml/llm"}, cli.ExitOK, "(plain)  -"},
+		{[]string{"request", "ml/llm"}, cli.ExitOK, "ml/llm      train-7  anonymous"},
 		{[]string{"request", "ml/llm", "--id", "train-7"}, cli.ExitOK, "Waiting"},
 		{[]string{"request", "ml/llm", "--id", "serve", "--wait", "1s"}, cli.ExitFailed, "is not satisfied: Capped: group gpu is at its maximum of 2"},
 		{[]string{"request", "ml/llm", "--id", "hold", "-f", held, "-o", "json"}, cli.ExitOK, `"holdUntilDeleted": true`},

@@ -208,7 +208,7 @@ func TestAKubeconfigThatIsNoneIsBadInputForEveryCommand(t *testing.T) {
 	withoutAnyServer(t)
 	broken, foreign := fileOf(t, "{{{"), fileOf(t, `{"groups": []}`)
 	noContext := fileOf(t, "{apiVersion: v1, kind: Config, current-context: gone, clusters: [{name: s, cluster: {server: 'http://127.0.0.1:1'}}]}")
-	commands := [][]string{{"status"}, {"requests"}, {"explain", "ml/llm", "--group", "g"}, {"doctor"}, {"doctor", "ml/llm"}, {"nodepools"}}
+	commands := [][]string{{"status"}, {"explain", "ml/llm", "--group", "g"}, {"doctor"}, {"doctor", "ml/llm"}, {"nodepools"}}
 	for _, c := range []struct{ file, want string }{
 		{"", "kubeconfig " + os.Getenv("KUBECONFIG") + ": it is missing or names no API server, and this process is not in a pod"},
 		{"no/such", "kubeconfig no/such: stat no/such: no such file or directory"},

@@ -103,9 +103,6 @@ type ServerInterface interface {
 	// ListClusters List all RayClusters that Heliostat looks after
 	// (GET /v1/rayclusters)
 	ListClusters(c *gin.Context)
-	// ListRequests List the requests of all RayClusters
-	// (GET /v1/requests)
-	ListRequests(c *gin.Context)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -1061,19 +1058,6 @@ func (siw *ServerInterfaceWrapper) ListClusters(c *gin.Context) {
 	siw.Handler.ListClusters(c)
 }
 
-// ListRequests operation middleware
-func (siw *ServerInterfaceWrapper) ListRequests(c *gin.Context) {
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.ListRequests(c)
-}
-
 // GinServerOptions provides options for the Gin server.
 type GinServerOptions struct {
 	BaseURL      string
@@ -1108,7 +1092,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources", wrapper.ClearRequestedResources)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources", wrapper.GetRequestedResources)
 	router.POST(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources", wrapper.RequestResources)
-	router.GET(options.BaseURL+"/v1/requests", wrapper.ListRequests)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/requests", wrapper.ListClusterRequests)
 	router.DELETE(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.DeleteRequest)
 	router.GET(options.BaseURL+"/v1/namespaces/:namespace/rayclusters/:name/request_resources/:id", wrapper.GetRequest)

@@ -83,8 +83,8 @@ func TestTheClientSetsReadsAndClearsARequest(t *testing.T) {
 	if diff := cmp.Diff(want, kept.Requested); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	if read, err := caller.Requested(ctx, llm); err != nil || !cmp.Equal(read, kept) {
-		t.Errorf("read %+v, %v; want %+v", read, err, kept)
+	if read := readAnswer[apiv1.Requested](t, w.call(http.MethodGet, llmPath+"/request_resources", "")); !cmp.Equal(read, kept) {
+		t.Errorf("read %+v, want %+v", read, kept)
 	}
 	if kept, err := caller.RequestResources(ctx, llm, apiv1.RequestResources{}); err != nil || len(kept.Requested) != 0 {
 		t.Errorf("the zero request keeps %+v, %v", kept, err)

@@ -54,7 +54,6 @@ var operations = map[string]operation{
 	"GET " + ofCluster + "/request_resources":        {ID: "getRequestedResources", Right: get},
 	"POST " + ofCluster + "/request_resources":       {ID: "requestResources", Right: request},
 	"DELETE " + ofCluster + "/request_resources":     {ID: "clearRequestedResources", Right: request},
-	"GET /v1/requests":                               {ID: "listRequests", Right: list, PerNamespace: true},
 	"GET " + ofCluster + "/requests":                 {ID: "listClusterRequests", Right: get},
 	"GET " + ofCluster + "/request_resources/:id":    {ID: "getRequest", Right: get},
 	"PUT " + ofCluster + "/request_resources/:id":    {ID: "keepRequest", Right: request},

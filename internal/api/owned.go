@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,21 +13,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
-
-// ListRequests serves GET /v1/requests.
-func (s *server) ListRequests(c *gin.Context) {
-	all, unavailable := s.Owned.All("")
-	all, err := visible(s, c, all, func(r nodepool.OwnedRequest) string { return r.Cluster.Namespace })
-	if err = cmp.Or(err, unavailable); err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	list := apiv1.RequestList{Items: []apiv1.OwnedRequest{}}
-	for i := range all {
-		list.Items = append(list.Items, s.ownedView(&all[i]))
-	}
-	s.answers.JSON(c, http.StatusOK, list)
-}
 
 // ListClusterRequests serves GET …/requests. Without a store of requests with owners it shows the plain request alone.
 func (s *server) ListClusterRequests(c *gin.Context, namespace apiv1.Namespace, name apiv1.Name) {

@@ -137,7 +137,6 @@ func TestTheLifeOfARequest(t *testing.T) {
 		{"root", "PUT", path, oneGPU, nil, 200, "OwnedRequest", `"owner":"alice"`},
 		{"bob", "GET", path, "", nil, 200, "OwnedRequest", `"code":"not_looked_at"`},
 		{"bob", "GET", llmPath + "/requests", "", nil, 200, "RequestList", `"id":"train"`},
-		{"bob", "GET", "/v1/requests", "", nil, 200, "RequestList", `"id":"train"`},
 		{"alice", "DELETE", path, "", nil, 204, "", ""},
 		{"alice", "DELETE", path, "", nil, 404, "Problem", "unknown-request"},
 		{"alice", "PUT", llmPath + "/request_resources/Bad_ID", oneGPU, nil, 400, "Problem", "a DNS name of at most 63 characters"},
@@ -170,8 +169,8 @@ func TestThePlainRequestSaysWhyItsClusterIsNotScaled(t *testing.T) {
 	if err != nil || kept.NotScaled != "Kueue queues it" {
 		t.Errorf("of one in a queue: %q, %v; want the reason", kept.NotScaled, err)
 	}
-	if read, err := caller.Requested(ctx, llm); err != nil || read.NotScaled != kept.NotScaled {
-		t.Errorf("read %q, %v; want the same", read.NotScaled, err)
+	if read := readAnswer[apiv1.Requested](t, w.call(http.MethodGet, llmPath+"/request_resources", "")); read.NotScaled != kept.NotScaled {
+		t.Errorf("read %q, want the same", read.NotScaled)
 	}
 }
 
@@ -185,7 +184,7 @@ func TestARequestSaysWhyItsClusterIsNotScaled(t *testing.T) {
 	view := w.fleet[llm]
 	view.Mode, view.Why.Message = nodepool.Shadow, "frozen by somebody"
 	w.fleet[llm] = view
-	for _, at := range []string{path, "/v1/requests"} {
+	for _, at := range []string{path, llmPath + "/requests"} {
 		if text := w.by("bob", "GET", at, "").Body.String(); !strings.Contains(text, `"code":"not_scaled"`) || !strings.Contains(text, "not scaled now: frozen by somebody") {
 			t.Errorf("%s: without a status: %s", at, text)
 		}

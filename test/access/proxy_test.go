@@ -200,8 +200,7 @@ func TestCommandsReachHeliostatThroughTheAPIServer(t *testing.T) {
 		_, ok := c.run(`request llm --id train-7 --lease 10m --bundle {"GPU":1,"count":2}`)
 		return ok
 	})
-	c.want("requests", "train-7")
-	c.want("requests llm -o json", `"id": "train-7"`, `"owner": "system:serviceaccount:ml:operator"`)
+	c.want("request llm -o json", `"id": "train-7"`, `"owner": "system:serviceaccount:ml:operator"`)
 	c.want("request llm --id train-7 --delete", "")
 
 	c.want("freeze llm", "rozen")

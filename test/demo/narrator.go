@@ -234,7 +234,7 @@ func (n *narrator) further(kubeconfig, url, program string, ends bool) {
 		{"autoscaler request " + cluster + " --delete", "removes that request"},
 		{"autoscaler request " + cluster + ` --id mine --bundle '{"CPU": 2}' --lease 1m`,
 			"requests in your own name, for a minute"},
-		{"autoscaler requests", "who requests how much"},
+		{"autoscaler request " + cluster, "who requests how much"},
 		{"curl -s " + url + "/metrics", ""},
 		{"export KUBECONFIG=" + kubeconfig, ""},
 		{"(cd test/devcluster && go run ./cmd/devcluster kubectl --name " + clusterName() +

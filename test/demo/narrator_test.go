@@ -12,7 +12,7 @@ func TestTheLastLinesAreCommandsThatRunAsPrinted(t *testing.T) {
 	for _, want := range []string{
 		`export PATH="/built/bin:$PATH" HELIOSTAT_SERVER=http://127.0.0.1:4711`, "autoscaler status ray/demo ", "export KUBECONFIG=/run/kubeconfig",
 		"kubectl --name " + clusterName() + " get pods -n ray)",
-		"autoscaler requests ",
+		"autoscaler request ray/demo ",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want in it %q, got\n%s", want, out.String())

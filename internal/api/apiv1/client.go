@@ -73,11 +73,6 @@ func (c *Client) RequestResources(ctx context.Context, key nodepool.ClusterKey, 
 	return answerTo[Requested](ctx, c, http.MethodPost, c.path(key, "request_resources"), body)
 }
 
-// Requested returns the plain request of the cluster.
-func (c *Client) Requested(ctx context.Context, key nodepool.ClusterKey) (Requested, error) {
-	return answerTo[Requested](ctx, c, http.MethodGet, c.path(key, "request_resources"), nil)
-}
-
 func (c *Client) path(key nodepool.ClusterKey, rest ...string) *url.URL {
 	parts := append(
 		[]string{"v1", "namespaces", url.PathEscape(key.Namespace), "rayclusters", url.PathEscape(key.Name)},
@@ -159,15 +154,9 @@ func readProblem(response *http.Response, text []byte) error {
 	return fmt.Errorf("the server answered %s", response.Status)
 }
 
-// Requests lists the requests of a cluster, the plain one first. For the zero key it lists the requests with owners of
-// all clusters.
-func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) ([]OwnedRequest, error) {
-	target := c.base.JoinPath("v1", "requests")
-	if key != (nodepool.ClusterKey{}) {
-		target = c.path(key, "requests")
-	}
-	answer, err := answerTo[RequestList](ctx, c, http.MethodGet, target, nil)
-	return answer.Items, err
+// Requests lists the requests of a cluster, the plain one first.
+func (c *Client) Requests(ctx context.Context, key nodepool.ClusterKey) (RequestList, error) {
+	return answerTo[RequestList](ctx, c, http.MethodGet, c.path(key, "requests"), nil)
 }
 
 // Request returns one request.

@@ -12,7 +12,7 @@ import (
 // WriteRequested writes the plain request of a cluster.
 func WriteRequested(p *Page, r apiv1.Requested) {
 	if len(r.Requested) == 0 {
-		p.Line("", "There is no request without an id; `autoscaler requests` lists those with one.")
+		p.Line("", "There is no request without an id.")
 	} else {
 		since := ""
 		if r.Since != nil {
