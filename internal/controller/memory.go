@@ -164,8 +164,16 @@ func (m *memory) snapshot(v observe.View, s *Config, warm *planner.Warm) planner
 		input.Unplaceable[input.Head.ID] = m.unplaceable.Of(input.Head, v.Now)
 	}
 	for _, member := range input.Members {
-		if member.Node != nil {
-			m.addNode(&input, member.Node)
+		if n := member.Node; n != nil {
+			if n.Status == raydemand.Idle {
+				input.Idle[n.ID] = m.clock.IdleFor(v.Now, n)
+			}
+			if m.drains.Leaving(n.ID) {
+				input.Leaving[n.ID] = true
+			}
+			if waits := m.unplaceable.Of(n, v.Now); waits != nil {
+				input.Unplaceable[n.ID] = waits
+			}
 		}
 		if member.Dead() && m.clocks.DeadFor(member.Pod, v.Now) >= s.DeadGrace {
 			input.Crashed[member.Pod] = true
@@ -174,17 +182,4 @@ func (m *memory) snapshot(v observe.View, s *Config, warm *planner.Warm) planner
 	snapshot := observe.Assemble(input)
 	snapshot.Policy, snapshot.Turn = s.Policy, m.turn
 	return snapshot
-}
-
-// addNode adds what is known of a node beside what Ray reports of it.
-func (m *memory) addNode(input *observe.SnapshotInput, n *raydemand.Node) {
-	if n.Status == raydemand.Idle {
-		input.Idle[n.ID] = m.clock.IdleFor(input.Now, n)
-	}
-	if m.drains.Leaving(n.ID) {
-		input.Leaving[n.ID] = true
-	}
-	if waits := m.unplaceable.Of(n, input.Now); waits != nil {
-		input.Unplaceable[n.ID] = waits
-	}
 }

@@ -133,7 +133,8 @@ func (b *Breaker) Open(now time.Time) bool { return now.Before(b.OpenUntil) }
 type Breakers map[string]*Breaker
 
 func (b Breakers) Observe(
-	now time.Time, cluster nodepool.Cluster, members []Member, proofs map[string]string, patience, cooldown time.Duration,
+	now time.Time, cluster nodepool.Cluster, members []Member, proofs map[string]string,
+	patience, cooldown time.Duration,
 ) {
 	seen := countPods(now, cluster, members)
 	for _, g := range cluster.Groups {

@@ -103,21 +103,18 @@ func memberOf(members []Member, pod string) *Member {
 }
 
 // podsByIP returns the pod at each address. Pods on the host's network may share an address, which then identifies
-// none.
+// none: its entry is empty.
 func podsByIP(workers []nodepool.Worker) map[string]string {
-	at, shared := make(map[string]string, len(workers)), map[string]bool{"": true}
+	at := make(map[string]string, len(workers))
 	for i := range workers {
 		w := &workers[i]
-		if w.Failed {
+		if w.Failed || w.IP == "" {
 			continue // another pod may have its address by now
 		}
-		_, taken := at[w.IP]
-		shared[w.IP] = shared[w.IP] || taken
-		at[w.IP] = w.Pod
-	}
-	for ip, is := range shared {
-		if is {
-			delete(at, ip)
+		if _, taken := at[w.IP]; taken {
+			at[w.IP] = ""
+		} else {
+			at[w.IP] = w.Pod
 		}
 	}
 	return at

@@ -87,10 +87,12 @@ func (s Set) ConfirmedByRay(members []observe.Member, proves bool) Set {
 	kept.Removals = wholeReplicas(members, kept.Removals)
 	changed := map[string]bool{}
 	for _, w := range s.Drains {
-		changed[unitOf(w.Replica, w.Pod)] = changed[unitOf(w.Replica, w.Pod)] || !sameUse(w.Node, byPod[w.Pod].Node)
+		if !sameUse(w.Node, byPod[w.Pod].Node) {
+			changed[unitOf(w.Group, w.Replica, w.Pod)] = true
+		}
 	}
 	for _, w := range s.Drains {
-		if !changed[unitOf(w.Replica, w.Pod)] {
+		if !changed[unitOf(w.Group, w.Replica, w.Pod)] {
 			kept.Drains = append(kept.Drains, w)
 		}
 	}
@@ -104,11 +106,11 @@ func sameUse(before raydemand.Node, now *raydemand.Node) bool {
 }
 
 // unitOf names what leaves as a whole: a multi-host replica, or the pod itself.
-func unitOf(replica, pod string) string {
+func unitOf(group, replica, pod string) string {
 	if replica != "" {
-		return "replica " + replica
+		return group + " replica " + replica
 	}
-	return "pod " + pod
+	return group + " pod " + pod
 }
 
 // LeavingText returns which pods of a group leave and why: "a, b (drained)".

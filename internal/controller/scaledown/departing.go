@@ -36,7 +36,8 @@ func Evicted(v observe.View, launch map[string]int) []Removal {
 	for _, m := range v.Members {
 		if m.Replaced() && open[m.Group] > 0 && observe.Deletable(v.Cluster, m.Worker) {
 			open[m.Group]--
-			all = append(all, Removal{pod: m.Pod, group: m.Group, reason: removedEvicted, always: true})
+			all = append(all, Removal{pod: m.Pod, group: m.Group, unit: unitOf(m.Group, m.Replica, m.Pod),
+				reason: removedEvicted, always: true})
 		}
 	}
 	return all

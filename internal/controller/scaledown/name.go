@@ -43,7 +43,8 @@ type Rules struct {
 
 // Removal is one pod to name in workersToDelete now.
 type Removal struct {
-	pod, group, reason string
+	// unit names what leaves as a whole: a multi-host replica, or the pod itself.
+	pod, group, unit, reason string
 	// always: remove the pod even if replicas are at the minimum. The operator then replaces it.
 	always bool
 }
@@ -68,11 +69,12 @@ func (r Rules) Removals(v observe.View, plan planner.Plan) []Removal {
 			continue // its node may be one that matches no pod
 		}
 		if reason != "" {
-			all = append(all, Removal{pod: m.Pod, group: m.Group, reason: reason, always: always})
+			all = append(all, Removal{pod: m.Pod, group: m.Group, unit: unitOf(m.Group, m.Replica, m.Pod),
+				reason: reason, always: always})
 		}
 	}
 	all = wholeReplicas(v.Members, r.onlySurplus(v, wholeReplicas(v.Members, all)))
-	return keepMinimum(v.Cluster, v.Members, all)
+	return keepMinimum(v.Cluster, all)
 }
 
 // warmGroups returns the groups with pods that the plan keeps free. No demand asks for such pods.
@@ -92,31 +94,30 @@ func (r Rules) onlySurplus(v observe.View, removals []Removal) []Removal {
 	if len(removals) == 0 {
 		return nil
 	}
-	reasons, units := map[string]string{}, map[string]string{}
+	reasons := map[string]string{}
 	for _, gone := range removals {
 		reasons[gone.pod] = gone.reason
 	}
 	late := map[string]int{} // pods of each unit with an overdue host
 	for _, m := range v.Members {
-		units[m.Pod] = m.Group + " " + unitOf(m.Replica, m.Pod)
 		if reasons[m.Pod] == removedOverdue {
-			late[units[m.Pod]] = 0
+			late[unitOf(m.Group, m.Replica, m.Pod)] = 0
 		}
 	}
 	stand := map[string]int{}
 	for _, m := range v.Members {
-		_, isLate := late[units[m.Pod]]
+		_, isLate := late[unitOf(m.Group, m.Replica, m.Pod)]
 		leaves := reasons[m.Pod] != "" || (m.Joined() && r.Drains.Leaving(m.Node.ID))
 		if m.Counted() && (isLate || !leaves) {
 			stand[m.Group]++
 		}
 		if m.Counted() && isLate {
-			late[units[m.Pod]]++
+			late[unitOf(m.Group, m.Replica, m.Pod)]++
 		}
 	}
 	stays := map[string]bool{}
 	for _, m := range v.Members {
-		unit := units[m.Pod]
+		unit := unitOf(m.Group, m.Replica, m.Pod)
 		g, known := v.Cluster.Group(m.Group)
 		if late[unit] == 0 || !known {
 			continue
@@ -126,7 +127,7 @@ func (r Rules) onlySurplus(v observe.View, removals []Removal) []Removal {
 		}
 		delete(late, unit)
 	}
-	return slices.DeleteFunc(removals, func(gone Removal) bool { return stays[units[gone.pod]] })
+	return slices.DeleteFunc(removals, func(gone Removal) bool { return stays[gone.unit] })
 }
 
 // absent reports whether a removal depends on no living node being in the pod. Ray, a deadline or whoever ends the pod
@@ -215,45 +216,30 @@ func wholeReplicas(members []observe.Member, removals []Removal) []Removal {
 		going[r.pod] = true
 	}
 	stays := map[string]bool{}
-	replicaOf := map[string]string{}
 	for _, m := range members {
-		replicaOf[m.Pod] = m.Replica
 		if m.Replica != "" && !m.Named && !going[m.Pod] {
-			stays[m.Replica] = true
+			stays[unitOf(m.Group, m.Replica, m.Pod)] = true
 		}
 	}
-	var whole []Removal
-	for _, r := range removals {
-		if replica := replicaOf[r.pod]; replica == "" || !stays[replica] {
-			whole = append(whole, r)
-		}
-	}
-	return whole
+	return slices.DeleteFunc(removals, func(r Removal) bool { return stays[r.unit] })
 }
 
 // keepMinimum drops removals after which the operator would only create the pod again: whole replicas at a time.
-func keepMinimum(cluster nodepool.Cluster, members []observe.Member, removals []Removal) []Removal {
+func keepMinimum(cluster nodepool.Cluster, removals []Removal) []Removal {
 	if len(removals) == 0 {
 		return nil
 	}
-	spare, replicaOf := map[string]int{}, map[string]string{}
+	spare := map[string]int{}
 	for _, g := range cluster.Groups {
 		spare[g.Name] = g.Goal() - g.Min
 	}
-	for _, m := range members {
-		replicaOf[m.Pod] = m.Replica
-	}
 	goes := map[string]bool{}
 	admit := func(r Removal) bool {
-		unit := r.group + "/" + r.pod
-		if replica := replicaOf[r.pod]; replica != "" {
-			unit = r.group + "/" + replica
-		}
-		if !goes[unit] && (r.always || spare[r.group] > 0) {
-			goes[unit] = true
+		if !goes[r.unit] && (r.always || spare[r.group] > 0) {
+			goes[r.unit] = true
 			spare[r.group]--
 		}
-		return goes[unit]
+		return goes[r.unit]
 	}
 	var kept []Removal
 	for _, always := range []bool{true, false} {
