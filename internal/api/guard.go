@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/errgroup"
 
 	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/internal/api/apiv1"
@@ -222,44 +224,30 @@ func (g *guard) May(c *gin.Context, right access.Right) (bool, error) {
 // maxReviews is the number of rights that one call asks for at the same time.
 const maxReviews = 16
 
-// Visible returns for each of the namespaces whether the caller of c has the right of its operation there, and whether
-// it has the right in every namespace, future ones included.
-func (g *guard) Visible(c *gin.Context, namespaces []string) (everywhere bool, visible map[string]bool, err error) {
-	visible = make(map[string]bool, len(namespaces))
-	right := g.Operation(c).Right
-	everywhere, err = g.May(c, right)
-	if err != nil || everywhere {
-		for _, namespace := range namespaces {
-			visible[namespace] = err == nil
-		}
-		return everywhere, visible, err
-	}
-	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
-	allowed, errs := make([]bool, len(namespaces)), make([]error, len(namespaces))
-	var reviews sync.WaitGroup
-	slots := make(chan struct{}, maxReviews)
-	for i, namespace := range namespaces {
-		slots <- struct{}{}
-		reviews.Go(func() {
-			defer func() { <-slots }()
-			right := right
-			right.Namespace = namespace
-			allowed[i], errs[i] = g.May(c, right)
-		})
-	}
-	reviews.Wait()
-	for i, namespace := range namespaces {
-		visible[namespace] = allowed[i]
-	}
-	return false, visible, errors.Join(errs...)
-}
-
 // visible returns the items in namespaces in which the caller has the right of the call. It reuses items.
 func visible[T any](s *server, c *gin.Context, items []T, namespaceOf func(T) string) ([]T, error) {
-	namespaces := make([]string, len(items))
-	for i := range items {
-		namespaces[i] = namespaceOf(items[i])
+	right := s.guard.Operation(c).Right
+	if everywhere, err := s.guard.May(c, right); err != nil || everywhere {
+		return items, err
 	}
-	_, seen, err := s.guard.Visible(c, namespaces)
+	var mu sync.Mutex // guards seen
+	seen := map[string]bool{}
+	for i := range items {
+		seen[namespaceOf(items[i])] = false
+	}
+	var reviews errgroup.Group
+	reviews.SetLimit(maxReviews)
+	for namespace := range maps.Clone(seen) {
+		reviews.Go(func() error {
+			right := right
+			right.Namespace = namespace
+			may, err := s.guard.May(c, right)
+			mu.Lock()
+			defer mu.Unlock()
+			seen[namespace] = may
+			return err
+		})
+	}
+	err := reviews.Wait()
 	return slices.DeleteFunc(items, func(item T) bool { return !seen[namespaceOf(item)] }), err
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -143,7 +142,7 @@ func TestConfigWithoutAccessAllowsOnlyLoopback(t *testing.T) {
 		"": "", "127.0.0.1:8090": "", "localhost:0": "", "[::1]:8090": "", "127.9.9.9:1": "", "[::ffff:127.0.0.1]:1": "",
 		":8090": "without authentication", "0.0.0.0:8090": "without authentication", "10.1.2.3:8090": "without authentication",
 		"[::]:8090": "without authentication", "myhost:8090": "without authentication",
-		"8090": "write host:port", "127.0.0.1:http": "not a number", "127.0.0.1:70000": "not a number",
+		"8090": "without authentication",
 	} {
 		config := Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Owned: noOwned{}, Listen: listen}
 		err := config.Validate()
@@ -153,12 +152,6 @@ func TestConfigWithoutAccessAllowsOnlyLoopback(t *testing.T) {
 		config.Access = &fakeAccess{}
 		if err := config.Validate(); want == "without authentication" && err != nil {
 			t.Errorf("Listen %q with authentication: %v", listen, err)
-		}
-	}
-	for _, rate := range []float64{-1, math.NaN(), math.Inf(1)} {
-		config := Config{Fleet: fakeFleet{}, Requests: &fakeRequests{}, Owned: noOwned{}, RequestsPerSecond: rate}
-		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), "want a number of at least 0") {
-			t.Errorf("%g requests per second: %v", rate, err)
 		}
 	}
 	if _, err := NewServer(Config{}); err == nil {
