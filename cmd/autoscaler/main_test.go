@@ -411,7 +411,6 @@ func TestWrongInvocationsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"serve", "--mode="}, `invalid argument "" for "--mode" flag: want managed, shadow or off`},
 		{[]string{"serve", "--shards", "--leader-elect"}, "want --shards or --leader-elect: shards have leases of their own"},
 		{[]string{"serve", "--pools", blank}, "reading pools from " + blank + ": the file is empty: want a list of pools, or {} for none"},
-		{[]string{"serve", "--prices", blank}, "reading prices from " + blank + ": the file is empty: want prices of nodes, or {} for none"},
 		{[]string{"serve", "--advertise-address", "foo"}, `--advertise-address "foo": want an IP address such as 10.0.0.7`},
 		{[]string{"serve", "--topology-label", "foo"}, `--topology-label "foo": has no =: want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},
 		{[]string{"serve", "--topology-label", "a=b=c"}, `--topology-label "a=b=c": "b=c" is not a label's name (at most 63 of a to z, A to Z, 0 to 9, -, _ and ., after a domain and / if it has one): want NODE=RAY such as nvidia.com/gpu.clique=ray.io/gpu-domain`},

@@ -205,27 +205,18 @@ func TestCostsAreShownInEachForm(t *testing.T) {
 	}
 }
 
-func TestAnErrorInTheFileOfPricesNamesItsField(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "prices.yaml")
-	must(t, os.WriteFile(file, []byte("instanceTypes: {p4d.24xlarge: -2}\n"), 0o600))
-	code, _, errs := command(t, "", "autoscaler", "serve", "--prices", file)
-	if want := "reading prices from " + file + ": instanceTypes[\"p4d.24xlarge\"]: -2: want a number from 0 to 1000000000"; code != cli.ExitBadInput || !strings.Contains(errs, want) {
-		t.Errorf("%d: %s, want %q", code, errs, want)
-	}
-}
-
 func TestTheExampleOfPricesIsRead(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/costs.md")
 	must(t, err)
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")
 	example, _, found := strings.Cut(rest, "```")
-	file := filepath.Join(t.TempDir(), "prices.yaml")
+	file := filepath.Join(t.TempDir(), "pools.yaml")
 	if err := os.WriteFile(file, []byte(example), 0o600); err != nil || !found {
 		t.Fatal(err, found)
 	}
-	book, err := cli.ReadPrices(file)
-	if err != nil || book.Currency != "USD" || len(book.Pools) != 1 || len(book.Spot) != 1 || len(book.InstanceTypes) != 1 {
-		t.Errorf("%v: %+v", err, book)
+	config, err := cli.ReadPools(file)
+	if err != nil || config.Currency != "USD" || len(config.Pools) != 1 || len(config.SpotPrices) != 1 || len(config.InstancePrices) != 1 {
+		t.Errorf("%v: %+v", err, config)
 	}
 }
 

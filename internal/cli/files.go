@@ -9,7 +9,6 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
 // MaxManifests limits a file of manifests, in bytes: what kubectl prints of about ten thousand pods.
@@ -40,31 +39,22 @@ func ReadFile(name, what string, stdin io.Reader, most int64, read func(io.Reade
 	return nil
 }
 
-// ReadPools reads the description of pools; it is empty if name is.
-func ReadPools(name string) (landing.Config, error) {
-	return readConfig(name, "pools", "a list of pools, or {} for none", decode.ReadPools)
-}
+// mostPools limits a file of pools, in bytes.
+const mostPools = 4 << 20
 
-// ReadPrices reads the prices of nodes; there are none if name is empty.
-func ReadPrices(name string) (price.Book, error) {
-	return readConfig(name, "prices", "prices of nodes, or {} for none", decode.ReadPrices)
-}
-
-// mostConfig limits a file of pools or prices, in bytes.
-const mostConfig = 4 << 20
-
-// readConfig refuses a file without text. A file of comments is not empty: somebody has written it.
-func readConfig[T any](name, what, want string, decode func(io.Reader) (T, error)) (config T, err error) {
+// ReadPools reads the description of pools; it is empty if name is. It refuses a file without text. A file of comments
+// is not empty: somebody has written it.
+func ReadPools(name string) (config landing.Config, err error) {
 	if name == "" {
 		return config, nil
 	}
-	err = ReadFile(name, what, nil, mostConfig, func(in io.Reader) error {
+	err = ReadFile(name, "pools", nil, mostPools, func(in io.Reader) error {
 		text, err := io.ReadAll(in)
 		if err == nil && len(bytes.TrimSpace(text)) == 0 {
-			err = errors.New("the file is empty: want " + want)
+			err = errors.New("the file is empty: want a list of pools, or {} for none")
 		}
 		if err == nil {
-			config, err = decode(bytes.NewReader(text))
+			config, err = decode.ReadPools(bytes.NewReader(text))
 		}
 		return err
 	})

@@ -95,7 +95,8 @@ deleteIdleRayClusters: true
 pools:
   pools: [{name: a100, minNodes: 0, maxNodes: 8}]
   instanceTypes: {p4d.24xlarge: 32.77}
-prices: {currency: EUR, instanceTypes: {p4d.24xlarge: 20.1}}
+  spot: {p4d.24xlarge: 20.1}
+  currency: EUR
 topologyLabels: {nvidia.com/gpu.clique: ray.io/gpu-domain}
 config: {max-in-flight: 100, kube-api-qps: 12.5, resource: [example.com/a=mps, example.com/b=mps]}
 extraArgs: [--max-in-flight=200]

@@ -17,7 +17,6 @@ import (
 	"heliostat.dev/heliostat/internal/telemetry"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube"
-	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
 // day is the unit of the longest durations.
@@ -84,7 +83,6 @@ type options struct {
 	past *History
 	// giveBack takes what callers want back.
 	giveBack *giveback.Desk
-	// prices are those of nodes, and costs adds up what workers cost.
-	prices price.Book
-	costs  *costs.Costs
+	// costs adds up what workers cost.
+	costs *costs.Costs
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,9 +142,8 @@ func (o *options) work(ctx context.Context, servers *servers) error {
 // passOn passes decisions to telemetry, costs and history. It returns the prices of nodes.
 func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book {
 	o.past = newHistory(0, 0)
-	book := o.prices.With(o.kube.Pools)
-	book.Names = o.kube.GPUs.Names
-	o.costs = costs.New(&book)
+	book := price.Of(o.kube.Pools, o.kube.GPUs.Names)
+	o.costs = costs.New(book)
 	o.loop.Published = func(d *addon.Decision) {
 		tel.Observe(d, func() []ledger.Row { return o.costs.Ledger.Counters(d.Cluster) }, book.Unit())
 		o.costs.Observe(d)
@@ -157,7 +157,7 @@ func (o *options) passOn(log *slog.Logger, tel *telemetry.Telemetry) *price.Book
 		o.costs.Ledger.End(key, time.Now())
 		o.past.Forget(key)
 	}
-	return &book
+	return book
 }
 
 // endTelemetry exports the remaining telemetry. It only logs a failure.
@@ -188,7 +188,7 @@ func (o *options) listen(
 		Leadership: newLeadership(manager, loop),
 	}
 	served.History = o.past
-	served.Costs, served.Currency = o.costs.Ledger, o.prices.Unit()
+	served.Costs, served.Currency = o.costs.Ledger, cmp.Or(o.kube.Pools.Currency, price.DefaultCurrency)
 	if member := manager.Shards(); member != nil {
 		served.Division = member
 		served.Fleet = Fleet{Loop: loop, Shard: member.ID()}

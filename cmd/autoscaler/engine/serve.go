@@ -23,7 +23,7 @@ func Serve() *cobra.Command {
 	o.apiQPS = kube.DefaultQPS
 	o.kube = kube.Options{LeaseName: "heliostat", LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), "default"),
 		StatusNamespace: "kube-system"}
-	mode, pools, prices := string(nodepool.Shadow), "", ""
+	mode, pools := string(nodepool.Shadow), ""
 	c := &cobra.Command{
 		Use: "serve",
 		Short: "Plans for the RayClusters of this Kubernetes cluster, scales those that you enable, and serves the " +
@@ -46,9 +46,6 @@ func Serve() *cobra.Command {
 			if err != nil {
 				return cli.BadInput(err)
 			}
-			if o.prices, err = cli.ReadPrices(prices); err != nil {
-				return cli.BadInput(err)
-			}
 			if o.kube.Sharded && o.kube.LeaderElection {
 				return cli.BadInput(errors.New("want --shards or --leader-elect: shards have leases of their own"))
 			}
@@ -63,7 +60,6 @@ func Serve() *cobra.Command {
 	f.BoolVar(&o.loop.ReadOnly, "read-only", false, "write to no RayCluster and to no ResourceRequest, whatever an "+
 		"annotation or a request says; RayClusters in mode managed become shadow")
 	f.StringSliceVar(&o.kube.Namespaces, "namespaces", nil, "only RayClusters of these namespaces (default all)")
-	f.StringVar(&prices, "prices", "", "a file with prices of nodes (docs/reference/costs.md)")
 	f.BoolVar(&o.kube.Provisioning, "provisioning-requests", false, "create ProvisioningRequests of the Cluster "+
 		"Autoscaler for gangs of groups with the annotation "+nodepool.ProvisioningAnnotation+"; needs rights on "+
 		"provisioningrequests, podtemplates and pods")

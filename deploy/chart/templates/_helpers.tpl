@@ -112,7 +112,6 @@ protectbusy: protectBusy
 provisioningrequests: provisioningRequests
 warmnodes: warmNodes
 pools: pools
-prices: prices
 topologylabel: topologyLabels
 {{- end -}}
 
@@ -131,6 +130,7 @@ api.tls.certManager.renewBefore: cert-manager renews a certificate when a third 
 podDisruptionBudget.maxUnavailable: one pod may be unavailable
 revisionHistoryLimit: Kubernetes keeps 3 old ReplicaSets
 terminationGracePeriodSeconds: a pod has 10 s to end
+prices: put them into pools, with the price of a pool beside its name (docs/reference/costs.md)
 forecast: use schedules of a capacity policy, or a longer idle timeout
 requestMemory: the CRD bounds a ResourceRequest; to bound their number, use a ResourceQuota
 {{- end -}}

@@ -32,7 +32,7 @@ func WriteCosts(p *Page, c apiv1.Costs) {
 	p.Line("", fmt.Sprintf("%s GPU-hours, %s %s in %s, since %s.", hoursOf(gpus), money(cost), c.Currency,
 		planner.Span(c.Until.Sub(c.Since).Seconds()), Moment(c.Since)))
 	if pods > 0 && unpriced > 0 {
-		p.Line("", fmt.Sprintf("%.0f %% of the pods' time has no price: see `--prices` in docs/reference/costs.md.",
+		p.Line("", fmt.Sprintf("%.0f %% of the pods' time has no price: see `--pools` in docs/reference/costs.md.",
 			max(1, 100*unpriced/pods)))
 	}
 	for _, idle := range c.Idle {

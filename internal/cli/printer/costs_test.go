@@ -35,7 +35,7 @@ func someCosts(by apiv1.CostsBy) apiv1.Costs {
 func TestTheTableOfCostsHasARowForEachCause(t *testing.T) {
 	const rest = `
 6.0 GPU-hours, 13.50 USD in 24h, since 2026-03-01T12:00:00Z.
-33 % of the pods' time has no price: see ` + "`--prices`" + ` in docs/reference/costs.md.
+33 % of the pods' time has no price: see ` + "`--pools`" + ` in docs/reference/costs.md.
 
 ml/llm: 4 of 16 GPUs are idle; minReplicas keeps them
   kubectl edit

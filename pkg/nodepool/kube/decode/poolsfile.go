@@ -22,17 +22,33 @@ import (
 // maxPoolsFile bounds a pools file in bytes: some thousand pools.
 const maxPoolsFile = 4 << 20
 
+// currencyCode is the form of a code of ISO 4217.
+var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
+
 // ReadPools reads the pools file, YAML or JSON: pools with name, minNodes, maxNodes, price, spot, and the shape of a
-// new node (allocatable, labels, taints); instanceTypes, prices by name; and complete, which says that no other pool
-// can get a node.
+// new node (allocatable, labels, taints); instanceTypes and spot, prices of a node by instance type; their currency;
+// and complete, which says that no other pool can get a node.
 // An error names field, value and what would be right.
 func ReadPools(in io.Reader) (landing.Config, error) {
-	file, doc, err := readFile(in, maxPoolsFile, "larger than 4 MiB: want a list of pools")
+	text, err := io.ReadAll(io.LimitReader(in, maxPoolsFile+1))
+	if err == nil && len(text) > maxPoolsFile {
+		err = errors.New("larger than 4 MiB: want a list of pools")
+	}
+	if err == nil {
+		text, err = yaml.YAMLToJSONStrict(text)
+	}
 	if err != nil {
 		return landing.Config{}, err
 	}
+	root, doc := fieldpath.Read(text)
+	file := root.Members()
+	currency := file.Pick("currency")
 	config := landing.Config{
 		Complete: file.Pick("complete").Flag(), InstancePrices: pricesOf(file.Pick("instanceTypes")),
+		SpotPrices: pricesOf(file.Pick("spot")), Currency: currency.Text(),
+	}
+	if config.Currency != "" && !currencyCode.MatchString(config.Currency) {
+		currency.Fail("a code of ISO 4217, such as " + price.DefaultCurrency)
 	}
 	for _, each := range file.Pick("pools").Objects() {
 		pool := each.Members()
@@ -154,49 +170,4 @@ func shapeTaint(in fieldpath.JSON) (taint corev1.Taint) {
 		at.Fail(want)
 	}
 	return taint
-}
-
-// maxPricesFile bounds a prices file in bytes: some ten thousand instance types.
-const maxPricesFile = 1 << 20
-
-// currencyCode is the form of a code of ISO 4217.
-var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
-
-// ReadPrices reads the prices file, YAML or JSON: prices of one node per hour by pool and by instance type, those of
-// spot nodes, and their currency. An error names field, value and what would be right.
-func ReadPrices(in io.Reader) (price.Book, error) {
-	file, doc, err := readFile(in, maxPricesFile, "larger than 1 MiB: want prices by instance type")
-	if err != nil {
-		return price.Book{}, err
-	}
-	currency := file.Pick("currency")
-	book := price.Book{
-		Currency: currency.Text(), Pools: pricesOf(file.Pick("pools")),
-		InstanceTypes: pricesOf(file.Pick("instanceTypes")), Spot: pricesOf(file.Pick("spot")),
-	}
-	if book.Currency != "" && !currencyCode.MatchString(book.Currency) {
-		currency.Fail("a code of ISO 4217, such as " + price.DefaultCurrency)
-	}
-	file.Done()
-	if fault := doc.Strict(); fault != nil {
-		return price.Book{}, fault
-	}
-	return book, nil
-}
-
-// readFile reads a configuration file of at most so many bytes, YAML or JSON, which is an object.
-func readFile(in io.Reader, most int64, larger string) (*fieldpath.Members, *fieldpath.Document, error) {
-	text, err := io.ReadAll(io.LimitReader(in, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = errors.New(larger)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	object, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return nil, nil, err
-	}
-	file, doc := fieldpath.Read(object)
-	return file.Members(), doc, nil
 }
