@@ -18,8 +18,8 @@ type Config struct {
 	Pools []Spec
 	// Complete says that these pools and those of existing nodes are all that there are: no other pool can get a node.
 	Complete bool
-	// InstancePrices are prices per hour of a node, by instance type, for pools without a price of their own. SpotPrices
-	// are those of nodes that the cloud can reclaim.
+	// InstancePrices are prices per hour of a node, by instance type, for pools without a price of their own.
+	// SpotPrices are those of nodes that the cloud can reclaim.
 	InstancePrices, SpotPrices map[string]float64
 	// Currency is that of all prices; empty means the default of package price.
 	Currency string
