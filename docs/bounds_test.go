@@ -60,7 +60,7 @@ var boundSources = map[string][]source{
 		{"200 reviews", "cmd/autoscaler/engine/gate.go", "reviewsPerSecond = 200"},
 	},
 	"series of metrics": {
-		{"100,000", "internal/telemetry/collect.go", "maxSeries = 100_000"}, {"1,000", "internal/telemetry/collect.go", "maxSeriesOfCluster = 1000"},
+		{"20,000", "internal/telemetry/collect.go", "maxSeries = 20_000"},
 	},
 	"traces": {
 		{"32 actions", "internal/telemetry/trace.go", "mostTraced = 32"},

@@ -18,35 +18,23 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Limits of the number of time series for RayClusters, because users choose the names of groups and of Ray resources.
-// heliostat_dropped_series counts the dropped series.
-const (
-	// maxSeries limits the series of all RayClusters together; the oldest RayClusters keep theirs.
-	maxSeries = 100_000
-	// maxSeriesOfCluster limits the series of one RayCluster. A worker group has up to 14.
-	maxSeriesOfCluster = 1000
-)
+// maxSeries limits the time series of each instrument, because users choose the names of groups and of Ray resources.
+// The SDK adds up those beyond it in one series with the label otel_metric_overflow. The oldest RayClusters keep theirs.
+const maxSeries = 20_000
 
 // collect sets the observable instruments.
 func (m *Metrics) collect(_ context.Context, observer metric.Observer) error {
 	all := m.oldestFirst()
-	room, dropped := m.most, 0
 	for _, known := range all {
-		s := seriesWriter{observer: observer, observed: m.observed,
-			room: min(room, m.mostOfCluster)}
-		s.own = []attribute.KeyValue{
+		m.setCluster(&seriesWriter{observer: observer, observed: m.observed, own: []attribute.KeyValue{
 			attribute.String("namespace", known.key.Namespace),
 			attribute.String("cluster", known.key.Name),
-		}
-		m.setCluster(&s, known)
-		room -= s.written
-		dropped += s.dropped
+		}}, known)
 	}
 	observer.ObserveFloat64(m.observed["heliostat_clusters"], float64(len(all)))
 	leads := m.config.Leads != nil && m.config.Leads()
 	observer.ObserveFloat64(m.observed["heliostat_leading"], choose(leads, 1.0, 0.0))
 	m.observeDivision(observer)
-	observer.ObserveFloat64(m.observed["heliostat_dropped_series"], float64(dropped))
 	return nil
 }
 
@@ -66,19 +54,13 @@ func (m *Metrics) observeDivision(observer metric.Observer) {
 
 // seriesWriter sets the series of one cluster during one collection.
 type seriesWriter struct {
-	observer               metric.Observer
-	observed               map[string]metric.Float64Observable
-	own, labels            []attribute.KeyValue
-	room, written, dropped int
+	observer    metric.Observer
+	observed    map[string]metric.Float64Observable
+	own, labels []attribute.KeyValue
 }
 
-// set sets one series if the limits allow it. names are additional label names and values.
+// set sets one series. names are additional label names and values.
 func (s *seriesWriter) set(instrument string, value float64, names ...string) {
-	if s.room == s.written {
-		s.dropped++
-		return
-	}
-	s.written++
 	s.labels = append(s.labels[:0], s.own...)
 	for i := 0; i < len(names); i += 2 {
 		s.labels = append(s.labels, attribute.String(names[i], names[i+1]))

@@ -109,8 +109,6 @@ var instruments = []struct {
 	{gauge, "heliostat_shards_read_age_seconds", "s",
 		"How long ago this process has read the Leases of all shards. Absent without --shards and before the " +
 			"first reading.", nil},
-	{gauge, "heliostat_dropped_series", "{series}",
-		"Series of clusters that this collection left out because there are too many.", nil},
 	{gauge, "autoscaler_active_nodes", "{node}", "Ray nodes that are alive, by node type.", nil},
 	{gauge, "autoscaler_pending_nodes", "{node}", "Ray nodes on their way, by node type.", nil},
 	{gauge, "autoscaler_recently_failed_nodes", "{node}", "Ray nodes that are leaving, by node type.", nil},

@@ -29,8 +29,6 @@ type Metrics struct {
 
 	config Config
 	now    func() time.Time
-	// most and mostOfCluster are maxSeries and maxSeriesOfCluster.
-	most, mostOfCluster int
 
 	mu    sync.Mutex // protects the fields below
 	known map[nodepool.ClusterKey]*cluster
@@ -68,8 +66,7 @@ type Division struct {
 
 // newMetrics creates the instruments with a meter.
 func newMetrics(meter metric.Meter, config Config) (*Metrics, error) {
-	m := &Metrics{config: config, now: time.Now, known: map[nodepool.ClusterKey]*cluster{},
-		most: maxSeries, mostOfCluster: maxSeriesOfCluster}
+	m := &Metrics{config: config, now: time.Now, known: map[nodepool.ClusterKey]*cluster{}}
 	observed, err := m.create(meter)
 	if err != nil {
 		return nil, err

@@ -71,8 +71,7 @@ func Start(ctx context.Context, config Config) (*Telemetry, error) {
 		sdkmetric.WithResource(resources),
 		// Most cycles have no exported span, so most exemplars would refer to nothing.
 		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter),
-		// collect has its own limits. The SDK's is below what one instrument has in a large fleet.
-		sdkmetric.WithCardinalityLimit(0),
+		sdkmetric.WithCardinalityLimit(maxSeries),
 	}
 	readers, err := metricReaders(ctx, config)
 	if err != nil {

@@ -175,7 +175,6 @@ heliostat_leading{} 1
 heliostat_shards{shard=heliostat-a} 3
 heliostat_clusters_without_shard{} 2
 heliostat_shards_read_age_seconds{} 3
-heliostat_dropped_series{} 0
 heliostat_cluster_managed{cluster=llm,OF} 1
 heliostat_data_age_seconds{cluster=llm,OF} 1
 heliostat_gcs_errors_total{cluster=llm,OF} 1
@@ -308,9 +307,6 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 	if each := (len(all) - before) / 1000; each < least || each > most {
 		t.Errorf("%d series for each cluster, want %d to %d", each, least, most)
 	}
-	if dropped := all["heliostat_dropped_series{}"]; dropped != 0 {
-		t.Errorf("%v series are dropped, want none", dropped)
-	}
 	for i := range 1000 {
 		report.Forget(named(i))
 	}
@@ -322,46 +318,24 @@ func TestAThousandClustersHaveABoundedNumberOfSeriesAndNoneIsDropped(t *testing.
 }
 
 func TestNamesThatAreAnybodysToChooseExplodeNoLabel(t *testing.T) {
-	const clusters, names, limit = 100, 100, 2_000
 	report, registry := start(t)
-	report.most, report.mostOfCluster = limit, 100
-	var d addon.Decision
-	for i := range names {
-		d.Plan.Groups = append(d.Plan.Groups, planner.GroupPlan{Name: fmt.Sprint("group-", i)})
-		d.Plan.Summary = append(d.Plan.Summary, planner.DemandSummary{Resources: raydemand.Bundle{fmt.Sprint("resource-", i): raydemand.One}, Waiting: 1})
-	}
-	d.Plan.Summary = append(d.Plan.Summary, planner.DemandSummary{Resources: raydemand.Bundle{"GPU": raydemand.One}, Waiting: 7})
-	for i := range clusters {
-		d := d
-		d.Cluster, d.Mode, d.Read = named(i), nodepool.Managed, addon.ReadAt(noon)
+	for i := range 210 {
+		d := addon.Decision{Cluster: named(i), Mode: nodepool.Managed}
+		for k := range 100 {
+			d.Plan.Summary = append(d.Plan.Summary, planner.DemandSummary{Resources: raydemand.Bundle{fmt.Sprint("resource-", k): raydemand.One}, Waiting: 1})
+		}
 		report.Observe(&d, nil, "")
 	}
-	all := scrape(t, registry)
-	own := 0
-	for series := range all {
-		if strings.Contains(series, "cluster=") {
-			own++
+	for range 2 { // a series that is there once is there the next time
+		demand := of(scrape(t, registry), "heliostat_demand")
+		if len(demand) != maxSeries {
+			t.Errorf("%d series, want %d", len(demand), maxSeries)
 		}
-	}
-	if own != limit {
-		t.Errorf("%d series of clusters, want %d", own, limit)
-	}
-	// The series are: errors of the GCS, reverts, managed, age, one for each resource, seven for each group.
-	if got, want := all["heliostat_dropped_series{}"], float64(clusters*(4+names+1+7*names)-limit); got != want {
-		t.Errorf("%v series are said to be dropped, want %v", got, want)
-	}
-	for _, series := range []string{
-		"heliostat_cluster_managed{cluster=llm-0000,namespace=ml}",
-		"heliostat_demand{cluster=llm-0000,namespace=ml,resource=GPU,state=waiting}",
-	} {
-		if _, there := all[series]; !there {
-			t.Errorf("%s is dropped; what matters most of the cluster known longest is to stay", series)
-		}
-	}
-	again := scrape(t, registry)
-	for series := range all {
-		if _, there := again[series]; !there {
-			t.Fatalf("%s is reported once and dropped the next time", series)
+		for series, want := range map[string]bool{"otel_metric_overflow=true": true, "cluster=llm-0000,namespace=ml,resource=resource-7,state=waiting": true,
+			"cluster=llm-0209,namespace=ml,resource=resource-99,state=waiting": false} {
+			if _, there := demand[series]; there != want {
+				t.Errorf("%s: there %v, want %v; the RayClusters that are known longest keep theirs", series, there, want)
+			}
 		}
 	}
 }
