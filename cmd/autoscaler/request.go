@@ -41,7 +41,8 @@ func newRequestCommand() *cobra.Command {
 		Short: "Sets the minimum capacity that a RayCluster keeps, or lists what is requested",
 		Long: "Sets the capacity that the RayCluster keeps whether it is in use or not, as\n" +
 			"`ray.autoscaler.sdk.request_resources` does. It replaces the previous request. Without flags, it\n" +
-			"lists this request and those with an id; `kubectl get resourcerequests` lists those of all RayClusters.\n" +
+			"lists this request and those with an id; `kubectl get resourcerequests -A` lists those of all\n" +
+			"RayClusters.\n" +
 			"\n" +
 			"With --id, it creates a request in your own name, which adds up with the requests of others. It\n" +
 			"is valid for --lease; the same command again renews it. A request that is valid until you delete\n" +
