@@ -28,5 +28,4 @@ const (
 	ReasonIdleAnnounced    = "IdleAnnounced"
 	ReasonIdleSuspended    = "IdleSuspended"
 	ReasonIdleResumed      = "IdleResumed"
-	ReasonIdleDeleted      = "IdleDeleted"
 )

@@ -205,10 +205,8 @@ func (k *fakeKube) EndIdle(_ context.Context, change nodepool.IdleChange) error 
 		return k.idleErr
 	case change.UID != c.UID || change.Generation != c.Generation || change.ResourceVersion != c.ResourceVersion:
 		return nodepool.ErrConflict
-	case change.Action == nodepool.SuspendIdle:
-		c.Suspended, c.IdleSince = true, change.Since
-	case change.Action == nodepool.ResumeIdle:
-		c.Suspended, c.IdleSince = false, time.Time{}
+	default:
+		c.Suspended, c.IdleSince = !change.Resume, change.Since
 	}
 	k.ended = append(k.ended, change)
 	k.cluster.Generation++

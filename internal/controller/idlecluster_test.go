@@ -12,11 +12,11 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// newIdleWorld has a RayCluster that is suspended after two hours without work and deleted after a day.
+// newIdleWorld has a RayCluster that is suspended after two hours without work.
 func newIdleWorld(t *testing.T) *world {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
 	w.kube.cluster.ResourceVersion = "7"
-	w.policy(`{"idle": {"suspendAfter": "2h", "deleteAfter": "24h"}}`)
+	w.policy(`{"idle": {"suspendAfter": "2h"}}`)
 	return w
 }
 
@@ -54,7 +54,7 @@ func TestARayClusterWithoutWorkIsAnnouncedAndSuspended(t *testing.T) {
 		t.Errorf("%d looks between the announcement and the end", w.ray.looks-looks)
 	}
 	w.rest(5 * time.Minute)
-	if len(w.kube.ended) != 1 || w.kube.ended[0].Action != nodepool.SuspendIdle || !w.has(addon.ReasonIdleSuspended) {
+	if len(w.kube.ended) != 1 || w.kube.ended[0].Resume || !w.has(addon.ReasonIdleSuspended) {
 		t.Fatalf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 	if took := w.now.Sub(begin); took < 2*time.Hour || took > 2*time.Hour+10*time.Minute {
@@ -111,7 +111,7 @@ func TestWhatTheFreshReadShowsPreventsTheSuspension(t *testing.T) {
 		"a freeze":        {func(c *nodepool.Cluster) { c.Freeze = true }, "frozen"},
 		"a request": {func(c *nodepool.Cluster) {
 			c.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
-		}, "a request over REST wants capacity: "},
+		}, "a request over REST holds capacity: "},
 		"a request that does not count": {func(c *nodepool.Cluster) {
 			of := ownedBy("ann")
 			of.ClusterUID = "uid-0"
@@ -125,7 +125,7 @@ func TestWhatTheFreshReadShowsPreventsTheSuspension(t *testing.T) {
 		test.change(&fresh)
 		w.kube.fresh = &fresh
 		d := w.rest(20 * time.Minute)
-		if len(w.kube.ended) > 0 || !strings.HasPrefix(d.Idle, "suspend failed and is decided again: ") ||
+		if len(w.kube.ended) > 0 || !strings.HasPrefix(d.Idle, "not suspended at ") ||
 			!strings.Contains(d.Idle, test.want) {
 			t.Errorf("%s: ended %+v, shown %q, want in it %q", name, w.kube.ended, d.Idle, test.want)
 		}
@@ -144,31 +144,17 @@ func TestWhatTheFreshReadShowsPreventsTheSuspension(t *testing.T) {
 	}
 }
 
-func TestASuspendedRayClusterIsResumedByARequestAndDeletedInTime(t *testing.T) {
+func TestASuspendedRayClusterIsResumedByARequest(t *testing.T) {
 	w := newIdleWorld(t)
 	w.rest(130 * time.Minute)
 	if !w.kube.cluster.Suspended {
 		t.Fatal("not suspended")
 	}
-	since := w.kube.cluster.IdleSince
 	w.kube.cluster.Head.IP = ""
 	w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
 	w.after(time.Second)
-	if last := w.kube.ended[len(w.kube.ended)-1]; last.Action != nodepool.ResumeIdle || w.kube.cluster.Suspended || !w.has(addon.ReasonIdleResumed) {
+	if last := w.kube.ended[len(w.kube.ended)-1]; !last.Resume || w.kube.cluster.Suspended || !w.has(addon.ReasonIdleResumed) {
 		t.Fatalf("ended %+v, events %v", w.kube.ended, w.kube.events)
-	}
-	w.kube.cluster.RequestResources = nil
-	w.kube.cluster.Suspended, w.kube.cluster.IdleSince, w.kube.ended, w.kube.events = true, since, nil, nil
-	if w.rest(20 * time.Hour); len(w.kube.ended) > 0 {
-		t.Fatalf("ended %+v", w.kube.ended)
-	}
-	w.rest(100 * time.Minute)
-	if !w.has(addon.ReasonIdleAnnounced) {
-		t.Errorf("events %v: the deletion is not announced", w.kube.events)
-	}
-	w.rest(60 * time.Minute)
-	if len(w.kube.ended) == 0 || w.kube.ended[0].Action != nodepool.DeleteIdle || !w.has(addon.ReasonIdleDeleted) {
-		t.Errorf("ended %+v, events %v", w.kube.ended, w.kube.events)
 	}
 }
 
@@ -192,11 +178,11 @@ func TestTheSidecarEndsNoRayCluster(t *testing.T) {
 func TestAnEndThatCannotBeWrittenIsTriedAgainAndShown(t *testing.T) {
 	w := newIdleWorld(t)
 	w.kube.idleErr = errors.New("forbidden")
-	if d := w.rest(125 * time.Minute); !strings.Contains(d.Idle, "suspend failed: forbidden") {
+	if d := w.rest(125 * time.Minute); !strings.Contains(d.Idle, ": forbidden") {
 		t.Errorf("shown %q", d.Idle)
 	}
 	w.kube.idleErr = nil
-	if d := w.after(time.Millisecond); len(w.kube.ended) > 0 || !strings.Contains(d.Idle, "suspend failed: forbidden") {
+	if d := w.after(time.Millisecond); len(w.kube.ended) > 0 || !strings.Contains(d.Idle, ": forbidden") {
 		t.Errorf("in the pause after it: ended %+v, shown %q", w.kube.ended, d.Idle)
 	}
 	if w.rest(10 * time.Minute); len(w.kube.ended) != 1 {

@@ -208,7 +208,7 @@ var scalerChecks = []Check{
 // policyChecks examine what RayClusters keep ready, and what is asked for them.
 var policyChecks = []Check{
 	{"capacity-policy-unreadable", raydemand.Error, ofKind("CapacityPolicy", policyUnreadable),
-		"Heliostat reads no CapacityPolicies any more: nothing is kept warm, suspended or deleted by it"},
+		"Heliostat reads no CapacityPolicies any more: nothing is kept warm or suspended by it"},
 	{capacity.FindingGroupUnknown, raydemand.Error, clusters(groupUnknown), "there is no such worker group"},
 	{capacity.FindingNodesLeft, raydemand.Warning, ofKind("CapacityBuffer", warmNodesLeft),
 		"Heliostat made it while it ran with --warm-nodes, and does not now: nothing changes or removes it, and the " +

@@ -6,22 +6,12 @@ import "time"
 // resumes only RayClusters with it.
 const IdleSinceAnnotation = "heliostat.dev/idle-since"
 
-// IdleAction is what Heliostat does with a RayCluster without work.
-type IdleAction string
-
-// The actions.
-const (
-	SuspendIdle IdleAction = "suspend"
-	ResumeIdle  IdleAction = "resume"
-	DeleteIdle  IdleAction = "delete"
-)
-
-// IdleChange suspends, resumes or deletes one RayCluster, in the version in which it was read.
+// IdleChange suspends one RayCluster without work, or resumes it, in the version in which it was read.
 type IdleChange struct {
 	Cluster              ClusterKey
 	UID, ResourceVersion string
 	Generation           int64
-	Action               IdleAction
+	Resume               bool
 	// Since is since when it has had no work.
 	Since time.Time
 }

@@ -91,7 +91,6 @@ serviceAccount: {name: sun, annotations: {example.com/role: scaler}}
 protectBusy: true
 provisioningRequests: true
 warmNodes: true
-deleteIdleRayClusters: true
 pools:
   pools: [{name: a100, minNodes: 0, maxNodes: 8}]
   instanceTypes: {p4d.24xlarge: 32.77}
@@ -286,7 +285,6 @@ func TestRightsAndFlagsFollowTheirValue(t *testing.T) {
 		{"warmNodes", "warm-nodes", []right{{"get", buffers, ""}, {"create", buffers, ""}, {"patch", buffers, ""},
 			{"delete", buffers, ""}, {"get", "podtemplates", ""}, {"create", "podtemplates", ""}, {"patch", "podtemplates", ""},
 			{"delete", "podtemplates", ""}}, nil, nil},
-		{"deleteIdleRayClusters", "", []right{{"delete", "rayclusters.ray.io", ""}}, nil, nil},
 	} {
 		for values, on := range map[string]bool{
 			`{}`: false, `{singleNamespaceInstall: true}`: false, `{protectBusy: true}`: c.value == "protectBusy",

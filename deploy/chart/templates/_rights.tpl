@@ -3,11 +3,6 @@
 - apiGroups: [ray.io]
   resources: [rayclusters]
   verbs: [get, list, watch, patch] # patch: replicas, workersToDelete and the annotations of requests
-{{- if .Values.deleteIdleRayClusters }}
-- apiGroups: [ray.io]
-  resources: [rayclusters]
-  verbs: [delete] # those without work, where a capacity policy says so
-{{- end }}
 - apiGroups: [ray.io]
   resources: [rayjobs, rayservices]
   verbs: [get] # optional: without it, Kueue's queue is only known by the RayCluster's labels

@@ -1,6 +1,6 @@
 // Package capacity carries out what the capacity policy of a RayCluster says beside warm workers, which the planner
 // keeps: warm nodes, which a node autoscaler keeps ready for CapacityBuffers, and the end of a RayCluster without work,
-// which is suspended or deleted. What the policy says at a moment is in pkg/nodepool/capacity. Anything unknown
+// which is suspended. What the policy says at a moment is in pkg/nodepool/capacity. Anything unknown
 // changes nothing. When an idle worker goes is the planner's decision (internal/planner/place/idle.go).
 package capacity
 
@@ -18,7 +18,7 @@ import (
 type Writer interface {
 	// KeepNodes creates, changes or removes one CapacityBuffer with its PodTemplate.
 	KeepNodes(ctx context.Context, change nodepool.BufferChange) error
-	// EndIdle suspends, resumes or deletes a RayCluster in exactly the version in which it was read.
+	// EndIdle suspends or resumes a RayCluster in exactly the version in which it was read.
 	EndIdle(ctx context.Context, change nodepool.IdleChange) error
 }
 
@@ -54,7 +54,7 @@ type feature struct {
 	managed bool
 	// idleClock measures for how long the RayCluster has been without work.
 	idleClock IdleClock
-	// end are the writes that suspend, resume or delete it.
+	// end are the writes that suspend or resume it.
 	end addon.Writes
 }
 

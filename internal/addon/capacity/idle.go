@@ -1,20 +1,19 @@
 package capacity
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// endIdle suspends or deletes a RayCluster that has been without work for as long as its capacity policy says, and
-// resumes one that Heliostat has suspended when a request or the policy wants capacity.
+// endIdle suspends a RayCluster that has been without work for as long as its capacity policy says, and resumes one
+// that Heliostat has suspended when a request or the policy wants capacity.
 func (f *feature) endIdle(ctx context.Context, o *addon.Cycle) {
 	if o.Err != nil || o.Withheld {
 		return
@@ -24,29 +23,35 @@ func (f *feature) endIdle(ctx context.Context, o *addon.Cycle) {
 		f.endSuspended(ctx, o)
 		return
 	}
-	if policy == nil || policy.Idle == nil || *policy.Idle == (capacity.Idle{}) {
+	if policy == nil || policy.Idle == nil || policy.Idle.SuspendAfter == 0 {
 		return
 	}
 	if f.sidecar {
-		o.Idle = "not suspended or deleted: the sidecar would end with it, and nobody could resume it"
+		o.Idle = "not suspended: the sidecar would end with it, and nobody could resume it"
 		return
 	}
 	if v.Mode != nodepool.Managed {
-		o.Idle = "not suspended or deleted: " + v.Why.Message
+		o.Idle = "not suspended: " + v.Why.Message
 		return
 	}
-	doubt := f.loop.Doubt(*v)
+	doubt, after := f.loop.Doubt(*v), time.Duration(policy.Idle.SuspendAfter)
 	f.idleClock.Observe(v, doubt)
-	step := f.idleClock.Next(v, policy.Idle, doubt)
+	step := f.idleClock.Next(v, after, doubt)
 	if step.Do == Look {
 		found, err := f.occupants(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		f.idleClock.Looked(f.loop.Now(), found, err)
-		step = f.idleClock.Next(v, policy.Idle, doubt)
+		step = f.idleClock.Next(v, after, doubt)
 	}
-	f.carryOut(ctx, o, step)
+	switch o.Idle = step.Text; step.Do {
+	case Announce:
+		f.loop.Emit(ctx, *v, addon.Event{Warning: true, Reason: addon.ReasonIdleAnnounced,
+			Message: "It will be " + step.Text})
+	case End:
+		f.write(ctx, o, nodepool.IdleChange{Since: step.Since}, addon.ReasonIdleSuspended)
+	}
 }
 
 // occupants reads what lives in the Ray cluster.
@@ -60,65 +65,55 @@ func (f *feature) occupants(ctx context.Context) (raydemand.Occupants, error) {
 	return ray.Occupants(ctx)
 }
 
-// endSuspended resumes or deletes a RayCluster that Heliostat has suspended, if it would manage it otherwise.
+// endSuspended resumes a RayCluster that Heliostat has suspended, if it would manage it otherwise.
 func (f *feature) endSuspended(ctx context.Context, o *addon.Cycle) {
 	cluster := o.View.Cluster
+	f.idleClock = IdleClock{}
 	if cluster.IdleSince.IsZero() {
-		f.idleClock = IdleClock{}
 		return
 	}
 	cluster.Suspended = false
-	if now, why := f.loop.Effective(cluster); now != nodepool.Managed {
-		f.idleClock = IdleClock{} // what was announced is void
-		o.Idle = "suspended, and not resumed or deleted: " + why.Message
-		return
+	now, why := f.loop.Effective(cluster)
+	switch wanted := Wanted(&cluster, o.View.Now); {
+	case now != nodepool.Managed:
+		o.Idle = "suspended, and not resumed: " + why.Message
+	case wanted == "":
+		o.Idle = "suspended: without work since " + moment(cluster.IdleSince)
+	case cluster.Queue.Queued():
+		o.Idle = "suspended, and not resumed: Kueue decides when it runs"
+	default:
+		o.Idle = "resumed: " + wanted
+		f.write(ctx, o, nodepool.IdleChange{Resume: true}, addon.ReasonIdleResumed)
 	}
-	var idle *capacity.Idle
-	if cluster.Policy != nil {
-		idle = cluster.Policy.Idle
-	}
-	f.carryOut(ctx, o, f.idleClock.Suspended(&o.View.Cluster, o.View.Now, idle))
 }
 
-// carryOut announces the end of a RayCluster without work, or ends it. It reads the RayCluster from the API server and
-// Ray once more, and ends or resumes exactly what it has read.
-func (f *feature) carryOut(ctx context.Context, o *addon.Cycle, step IdleStep) {
-	o.Idle = step.Text
-	switch step.Do {
-	case Announce:
-		f.loop.Emit(ctx, o.View, addon.Event{Warning: true, Reason: addon.ReasonIdleAnnounced,
-			Message: "It will be " + step.Text})
-	case End:
-		f.end.Round(ctx, f.loop, o, 1, func(int) (addon.Action, error) {
-			err := f.stillIdle(ctx, o, step)
-			if err == nil {
-				err = f.writer.EndIdle(ctx, nodepool.IdleChange{Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
-					ResourceVersion: o.View.Cluster.ResourceVersion, Generation: o.View.Cluster.Generation,
-					Action: step.Action, Since: step.Since})
-			}
-			if err == nil {
-				f.idleClock = IdleClock{}
-				f.loop.Emit(ctx, o.View, addon.Event{Reason: idleReasons[step.Action], Message: step.Text})
-			} else {
-				o.Idle = fmt.Sprintf("%s failed and is decided again: %v", step.Action, err)
-			}
-			return addon.Action{Kind: addon.ActionIdle, Message: string(step.Action) + ": " + step.Text}, err
-		})
-		if err := f.end.Err; err != nil {
-			o.Idle = fmt.Sprintf("%s failed: %v", step.Action, err)
+// write suspends or resumes a RayCluster. It reads the RayCluster from the API server and Ray once more, and changes
+// exactly what it has read.
+func (f *feature) write(ctx context.Context, o *addon.Cycle, change nodepool.IdleChange, reason string) {
+	text, v := o.Idle, &o.View
+	f.end.Round(ctx, f.loop, o, 1, func(int) (addon.Action, error) {
+		err := f.stillIdle(ctx, o, change.Resume)
+		if err == nil {
+			change.Cluster, change.UID = v.Cluster.Key, v.Cluster.UID
+			change.ResourceVersion, change.Generation = v.Cluster.ResourceVersion, v.Cluster.Generation
+			err = f.writer.EndIdle(ctx, change)
 		}
+		if err == nil {
+			f.idleClock = IdleClock{}
+			f.loop.Emit(ctx, *v, addon.Event{Reason: reason, Message: text})
+		} else {
+			o.Idle = fmt.Sprintf("not %s: %v", text, err)
+		}
+		return addon.Action{Kind: addon.ActionIdle, Message: text}, err
+	})
+	if err := f.end.Err; err != nil {
+		o.Idle = fmt.Sprintf("not %s: %v", text, err)
 	}
 }
 
-var idleReasons = map[nodepool.IdleAction]string{
-	nodepool.SuspendIdle: addon.ReasonIdleSuspended,
-	nodepool.ResumeIdle:  addon.ReasonIdleResumed,
-	nodepool.DeleteIdle:  addon.ReasonIdleDeleted,
-}
-
-// stillIdle returns why a RayCluster must not be suspended, resumed or deleted after all. The view has the fresh object
+// stillIdle returns why a RayCluster must not be suspended or resumed after all. The view has the fresh object
 // afterwards.
-func (f *feature) stillIdle(ctx context.Context, o *addon.Cycle, step IdleStep) error {
+func (f *feature) stillIdle(ctx context.Context, o *addon.Cycle, resumes bool) error {
 	before := &o.View.Cluster
 	fresh, err := f.loop.Fresh(ctx, before.Key)
 	if err != nil {
@@ -128,22 +123,20 @@ func (f *feature) stillIdle(ctx context.Context, o *addon.Cycle, step IdleStep) 
 	awake := fresh
 	awake.Suspended = false
 	asked, why := f.loop.Effective(awake)
-	now := f.loop.Now()
-	resumes, wanted := step.Action == nodepool.ResumeIdle, Wanted(&fresh, now)
-	kept := cmp.Or(wanted, Requested(&fresh, now), Prevented(&fresh))
+	now, prevented := f.loop.Now(), Prevented(&fresh)
 	switch {
 	case fresh.UID != before.UID || fresh.ResourceVersion != before.ResourceVersion:
 		return again("the RayCluster has changed")
 	case asked != nodepool.Managed:
 		return again(why.Message)
-	case resumes && wanted == "":
+	case resumes && Wanted(&fresh, now) == "":
 		return again("nothing wants it any more")
-	case !resumes && kept != "":
-		return again(kept)
+	case !resumes && prevented != "":
+		return again(prevented)
 	}
 	view := o.View
 	view.Cluster = fresh
-	if !fresh.Suspended {
+	if !resumes {
 		if view.State, err = f.loop.ReadRay(ctx, fresh, now); err != nil {
 			return fmt.Errorf("reading Ray again: %w", err)
 		}

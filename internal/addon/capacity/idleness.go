@@ -32,9 +32,8 @@ func Warning(after time.Duration) time.Duration { return min(after/4, longestWar
 type IdleClock struct {
 	session     string
 	since, seen time.Time
-	// announced is when the end was announced, by this action; zero if it was not.
+	// announced is when the end was announced; zero if it was not.
 	announced time.Time
-	action    nodepool.IdleAction
 	// looked is when what lives in the cluster was last read, and unknown why that failed.
 	looked  time.Time
 	unknown string
@@ -43,7 +42,7 @@ type IdleClock struct {
 }
 
 // What the loop does next. Nothing: the text says why, and when there is a step. Look: read what lives in the cluster,
-// and call Looked. Announce: announce the end at At. End: suspend or delete the RayCluster.
+// and call Looked. Announce: announce the end. End: suspend the RayCluster.
 const (
 	Nothing = iota
 	Look
@@ -53,10 +52,9 @@ const (
 
 // IdleStep is the next step.
 type IdleStep struct {
-	Do     int
-	Action nodepool.IdleAction
-	// Since is when the time without work began, At when the cluster ends.
-	Since, At time.Time
+	Do int
+	// Since is when the time without work began.
+	Since time.Time
 	// Text explains the step to users.
 	Text string
 }
@@ -124,7 +122,7 @@ func Wanted(cluster *nodepool.Cluster, now time.Time) string {
 	return wantsWarm(cluster, now)
 }
 
-// Prevented returns what keeps a RayCluster from ever being suspended or deleted; empty if nothing does.
+// Prevented returns what keeps a RayCluster from ever being suspended; empty if nothing does.
 func Prevented(cluster *nodepool.Cluster) string {
 	switch {
 	case cluster.Owner.Kind != "":
@@ -152,69 +150,46 @@ func (c *IdleClock) Observe(v *observe.View, doubt string) {
 }
 
 // Next returns the next step for a RayCluster that is not suspended.
-func (c *IdleClock) Next(v *observe.View, idle *capacity.Idle, doubt string) IdleStep {
-	after, action := time.Duration(idle.SuspendAfter), nodepool.SuspendIdle
-	if after == 0 {
-		after, action = time.Duration(idle.DeleteAfter), nodepool.DeleteIdle
-	}
-	step := IdleStep{Action: action, Since: c.since, At: c.since.Add(after)}
-	wait := func(why string) IdleStep {
-		step.Text = fmt.Sprintf("not %s: %s", past(action), why)
-		return step
-	}
+func (c *IdleClock) Next(v *observe.View, after time.Duration, doubt string) IdleStep {
 	switch prevented, work := Prevented(&v.Cluster), Work(v); {
 	case prevented != "":
 		c.announced = time.Time{}
-		return wait(prevented)
-	case doubt != "":
-		return wait(doubt)
-	case work != "":
-		return wait(work)
+		return IdleStep{Text: "not suspended: " + prevented}
+	case cmp.Or(doubt, work) != "":
+		return IdleStep{Text: "not suspended: " + cmp.Or(doubt, work)}
 	}
-	return c.due(v.Now, after, step, wait)
-}
-
-// due decides for a RayCluster without work.
-func (c *IdleClock) due(now time.Time, after time.Duration, step IdleStep, wait func(string) IdleStep) IdleStep {
-	warning := Warning(after)
-	if c.action != step.Action {
-		c.announced, c.action = time.Time{}, step.Action
-	}
-	if now.Before(step.At.Add(-warning)) {
-		step.Text = fmt.Sprintf("%s after %s without work; without work for %s", past(step.Action),
-			capacity.Duration(after), span(now.Sub(c.since)))
+	now, end, warning := v.Now, c.since.Add(after), Warning(after)
+	step := IdleStep{Since: c.since}
+	if now.Before(end.Add(-warning)) {
+		step.Text = fmt.Sprintf("suspended after %s without work; without work for %s", capacity.Duration(after),
+			planner.Span(now.Sub(c.since).Seconds()))
 		if c.held != "" {
 			step.Text += ", since when " + c.held
 		}
 		return step
 	}
-	if (c.announced.IsZero() || c.unknown != "") && now.Sub(c.looked) >= lookAgain {
+	switch old := now.Sub(c.looked) >= lookAgain; {
+	case (c.announced.IsZero() || c.unknown != "") && old:
 		step.Do = Look
 		return step
-	}
-	if c.unknown != "" {
-		return wait("what lives in it cannot be seen: " + c.unknown)
-	}
-	c.announce(&step, now, warning)
-	step.Text = fmt.Sprintf("%s at %s UTC: without work since %s", past(step.Action), moment(step.At), moment(c.since))
-	if step.Do == End && now.Sub(c.looked) > fresh {
-		step.Do = Look
-	}
-	return step
-}
-
-// announce announces the end, and lets it come when it was announced for long enough.
-func (c *IdleClock) announce(step *IdleStep, now time.Time, warning time.Duration) {
-	announced := !c.announced.IsZero()
-	if !announced {
+	case c.unknown != "":
+		step.Text = "not suspended: what lives in it cannot be seen: " + c.unknown
+		return step
+	case c.announced.IsZero():
 		c.announced, step.Do = now, Announce
 	}
-	if end := c.announced.Add(warning); end.After(step.At) {
-		step.At = end
+	if announced := c.announced.Add(warning); announced.After(end) {
+		end = announced
 	}
-	if announced && !now.Before(step.At) {
+	step.Text = fmt.Sprintf("suspended at %s UTC: without work since %s", moment(end), moment(c.since))
+	switch {
+	case step.Do == Announce || now.Before(end):
+	case now.Sub(c.looked) > fresh:
+		step.Do = Look
+	default:
 		step.Do = End
 	}
+	return step
 }
 
 // Looked notes what lives in the cluster. Whatever does counts as work from now: time without work begins anew.
@@ -232,49 +207,5 @@ func (c *IdleClock) Looked(now time.Time, found raydemand.Occupants, err error) 
 		}
 	}
 }
-
-// Suspended returns the next step for a RayCluster that Heliostat has suspended: it is resumed when something
-// wants capacity, and deleted after its time.
-func (c *IdleClock) Suspended(cluster *nodepool.Cluster, now time.Time, idle *capacity.Idle) IdleStep {
-	step := IdleStep{Action: nodepool.ResumeIdle, Since: cluster.IdleSince}
-	if wanted := Wanted(cluster, now); wanted != "" {
-		c.announced = time.Time{}
-		if cluster.Queue.Queued() {
-			step.Text = "suspended, and not resumed: Kueue decides when it runs"
-			return step
-		}
-		step.Do, step.Text = End, "resumed: "+wanted
-		return step
-	}
-	step.Text = "suspended: without work since " + moment(cluster.IdleSince)
-	if idle == nil || idle.DeleteAfter == 0 {
-		c.announced = time.Time{}
-		return step
-	}
-	step.Action, step.At = nodepool.DeleteIdle, cluster.IdleSince.Add(time.Duration(idle.DeleteAfter))
-	if prevented := cmp.Or(Prevented(cluster), Requested(cluster, now)); prevented != "" {
-		c.announced = time.Time{}
-		step.Text += "; not deleted: " + prevented
-		return step
-	}
-	warning := Warning(time.Duration(idle.DeleteAfter))
-	if now.Before(step.At.Add(-warning)) {
-		c.announced = time.Time{}
-		step.Text += fmt.Sprintf("; deleted at %s UTC", moment(step.At))
-		return step
-	}
-	c.announce(&step, now, warning)
-	step.Text += fmt.Sprintf("; deleted at %s UTC", moment(step.At))
-	return step
-}
-
-func past(action nodepool.IdleAction) string {
-	if action == nodepool.DeleteIdle {
-		return "deleted"
-	}
-	return "suspended"
-}
-
-func span(d time.Duration) string { return planner.Span(d.Seconds()) }
 
 func moment(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }

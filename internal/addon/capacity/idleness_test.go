@@ -9,7 +9,6 @@ import (
 	warm "heliostat.dev/heliostat/internal/addon/capacity"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/capacity"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -95,7 +94,7 @@ func TestWhatPreventsAnEndForGood(t *testing.T) {
 type clock struct {
 	warm.IdleClock
 	*observe.View
-	policy capacity.Idle
+	after time.Duration
 	// doubt is why a reading proves nothing, err why a look fails, and found what it finds.
 	doubt string
 	err   error
@@ -104,19 +103,15 @@ type clock struct {
 	announced, ended time.Duration
 }
 
-func newClock(policy capacity.Idle) *clock { return &clock{View: restful(), policy: policy} }
+func newClock(after time.Duration) *clock { return &clock{View: restful(), after: after} }
 
 // run lets cycles pass until a time after start.
 func (c *clock) run(until time.Duration) (last warm.IdleStep) {
 	for ; c.Now.Before(start.Add(until)); c.Now = c.Now.Add(time.Second) {
-		if c.Cluster.Suspended {
-			last = c.IdleClock.Suspended(&c.Cluster, c.Now, &c.policy)
-		} else {
-			c.Observe(c.View, c.doubt)
-			if last = c.Next(c.View, &c.policy, c.doubt); last.Do == warm.Look {
-				c.Looked(c.Now, c.found, c.err)
-				last = c.Next(c.View, &c.policy, c.doubt)
-			}
+		c.Observe(c.View, c.doubt)
+		if last = c.Next(c.View, c.after, c.doubt); last.Do == warm.Look {
+			c.Looked(c.Now, c.found, c.err)
+			last = c.Next(c.View, c.after, c.doubt)
 		}
 		switch last.Do {
 		case warm.Announce:
@@ -137,18 +132,16 @@ func (c *clock) check(t *testing.T, announced, ended time.Duration) {
 	}
 }
 
-const minutes = time.Minute
-
-var (
-	suspends = capacity.Idle{SuspendAfter: capacity.Duration(20 * minutes)}
-	deletes  = capacity.Idle{DeleteAfter: capacity.Duration(20 * minutes)}
+const (
+	minutes  = time.Minute
+	suspends = 20 * minutes
 )
 
 func TestAQuarterOfTheTimeIsTheWarningAndAQuarterOfAnHourAtMost(t *testing.T) {
 	c := newClock(suspends)
 	c.run(time.Hour)
 	c.check(t, 15*minutes, 20*minutes)
-	c = newClock(capacity.Idle{SuspendAfter: capacity.Duration(4 * time.Hour)})
+	c = newClock(4 * time.Hour)
 	c.run(5 * time.Hour)
 	c.check(t, 225*minutes, 240*minutes)
 }
@@ -208,16 +201,6 @@ func TestALookThatFailsOrAReasonVoidsTheAnnouncement(t *testing.T) {
 	c.check(t, 17*minutes, 22*minutes)
 }
 
-func TestAnotherActionIsAnnouncedAgain(t *testing.T) {
-	c := newClock(suspends)
-	c.run(18 * minutes)
-	c.policy = deletes
-	if step := c.run(time.Hour); step.Action != nodepool.DeleteIdle {
-		t.Errorf("%+v", step)
-	}
-	c.check(t, 18*minutes, 23*minutes)
-}
-
 func TestWhatALookFindsIsWork(t *testing.T) {
 	c := newClock(suspends)
 	c.found.Actors.Add("daemon")
@@ -226,44 +209,5 @@ func TestWhatALookFindsIsWork(t *testing.T) {
 	step := c.run(2 * time.Hour)
 	if c.check(t, 0, 0); !strings.Contains(step.Text, "since when actors were alive (daemon, other)") {
 		t.Errorf("shown %q", step.Text)
-	}
-}
-
-func TestASuspendedRayClusterIsDeletedInItsTime(t *testing.T) {
-	suspended := func(change func(*nodepool.Cluster)) *clock {
-		c := newClock(deletes)
-		c.Cluster.Suspended, c.Cluster.IdleSince = true, start
-		change(&c.Cluster)
-		return c
-	}
-	c := suspended(func(*nodepool.Cluster) {})
-	if step := c.run(time.Hour); step.Action != nodepool.DeleteIdle {
-		t.Errorf("%+v", step)
-	}
-	c.check(t, 15*minutes, 20*minutes)
-
-	late := suspended(func(c *nodepool.Cluster) { c.IdleSince = start.Add(-time.Hour) })
-	late.run(time.Hour)
-	late.check(t, 0, 5*minutes)
-
-	for name, change := range map[string]func(*nodepool.Cluster){
-		"a RayJob owns it": func(c *nodepool.Cluster) { c.Owner = nodepool.Owner{Kind: "RayJob", Name: "train"} },
-		"a request that does not count": func(c *nodepool.Cluster) {
-			r := request()
-			r.ClusterUID = "another"
-			c.Owned = []nodepool.OwnedRequest{r}
-		},
-		"Kueue decides when it runs": func(c *nodepool.Cluster) {
-			c.Queue.Mark, c.RequestResources = "queue", []raydemand.Request{{Bundle: one, Count: 1}}
-		},
-	} {
-		c := suspended(change)
-		if step := c.run(time.Hour); c.announced+c.ended > 0 || step.Do != warm.Nothing {
-			t.Errorf("%s: announced after %v, ended after %v", name, c.announced, c.ended)
-		}
-	}
-	wanted := suspended(func(c *nodepool.Cluster) { c.Owned = []nodepool.OwnedRequest{request()} })
-	if step := wanted.run(minutes); step.Do != warm.End || step.Action != nodepool.ResumeIdle || step.Text != "resumed: request r of ann wants capacity" {
-		t.Errorf("%+v", step)
 	}
 }

@@ -138,8 +138,8 @@ func clock(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
 
 // Text says what a worker is used for, where its work fits, and what that saves.
 func (m *Move) Text(currency string) string {
-	text := fmt.Sprintf("worker %s is used to %.0f %%: its work (replicas of Serve: %d, restartable actors: %d) fits on "+
-		"the other workers in use", m.Pod, 100*m.Used, m.Replicas, m.Actors)
+	text := fmt.Sprintf("worker %s is used to %.0f %%: its work (replicas of Serve: %d, restartable actors: %d) fits "+
+		"on the other workers in use", m.Pod, 100*m.Used, m.Replicas, m.Actors)
 	if m.Hourly > 0 {
 		text += fmt.Sprintf("; without it, the RayCluster costs %.2f %s per hour less", m.Hourly, currency)
 	}

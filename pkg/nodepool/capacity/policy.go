@@ -21,8 +21,8 @@ const (
 	MaxEntries   = 32
 	MaxSchedules = 16
 	MaxCount     = 10_000
-	// LeastIdle is the shortest time without work after which a RayCluster is suspended or deleted. A user who only
-	// thinks about the next call must not lose the head.
+	// LeastIdle is the shortest time without work after which a RayCluster is suspended. A user who only thinks about
+	// the next call must not lose the head.
 	LeastIdle = 10 * time.Minute
 	// MostIdle is ten years.
 	MostIdle = 10 * 365 * 24 * time.Hour
@@ -69,7 +69,6 @@ type Window interface {
 // Idle says what happens to a RayCluster without work. 0 means that nothing happens.
 type Idle struct {
 	SuspendAfter Duration `json:"suspendAfter,omitzero"`
-	DeleteAfter  Duration `json:"deleteAfter,omitzero"`
 }
 
 // Duration is a time span that JSON writes as 2h or 1h30m0s.

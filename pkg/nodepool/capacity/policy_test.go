@@ -45,7 +45,7 @@ func TestTheHighestCountOfTheSchedulesThatApplyCounts(t *testing.T) {
 func TestAPolicyWritesWhatItReads(t *testing.T) {
 	const text = `{"keepWarm":[{"group":"gpu","count":2,"schedules":[{"start":"0 8 * * 1-5","end":"0 19 * * 1-5",` +
 		`"timeZone":"Europe/Berlin","count":4}]}],` +
-		`"idle":{"suspendAfter":"2h","deleteAfter":"24h30m"}}`
+		`"idle":{"suspendAfter":"24h30m"}}`
 	var p capacity.Policy
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		t.Fatal(err)

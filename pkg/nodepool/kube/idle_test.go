@@ -3,18 +3,12 @@ package kube
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"maps"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
-	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
@@ -32,7 +26,7 @@ func idleObject(annotations map[string]any, suspend any) map[string]any {
 	return object
 }
 
-var idleChange = nodepool.IdleChange{UID: "u", ResourceVersion: "7", Generation: 3, Action: nodepool.SuspendIdle,
+var idleChange = nodepool.IdleChange{UID: "u", ResourceVersion: "7", Generation: 3,
 	Since: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
 
 // patched applies the patch for one object to another.
@@ -63,7 +57,7 @@ func TestSuspendingAndResuming(t *testing.T) {
 				t.Errorf("suspended: %v", after)
 			}
 			resume := idleChange
-			resume.Action = nodepool.ResumeIdle
+			resume.Resume = true
 			suspended := idleObject(noted, true)
 			after, err = patched(t, suspended, suspended, resume)
 			must(t, err)
@@ -100,50 +94,13 @@ func TestARayClusterThatHasChangedIsNotSuspended(t *testing.T) {
 
 func TestWhatAUserSuspendedStaysSuspended(t *testing.T) {
 	resume := idleChange
-	resume.Action = nodepool.ResumeIdle
+	resume.Resume = true
 	for name, object := range map[string]map[string]any{
 		"suspended by a user": idleObject(map[string]any{"a": "b"}, true),
 		"not suspended":       idleObject(map[string]any{nodepool.IdleSinceAnnotation: "2026-03-01T10:00:00Z"}, nil),
 	} {
 		if _, err := idlePatch(object, resume, ""); !errors.Is(err, nodepool.ErrReadOnly) {
 			t.Errorf("%s: %v, want read-only", name, err)
-		}
-	}
-}
-
-// oneAnswer is an API server that gives one answer.
-type oneAnswer struct {
-	status int
-	body   string
-}
-
-func (a oneAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
-}
-
-func TestARequestThatNoWatchHasShownPreventsADeletion(t *testing.T) {
-	list := func(items string) string {
-		return `{"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequestList", "metadata": {}, "items": [` + items + `]}`
-	}
-	item := func(cluster string) string {
-		return `{"apiVersion": "heliostat.dev/v1alpha1", "kind": "ResourceRequest", "metadata": {"name": "r"}, "spec": {"rayCluster": "` + cluster + `"}}`
-	}
-	for name, c := range map[string]struct {
-		server oneAnswer
-		want   string
-	}{
-		"none":               {oneAnswer{200, list("")}, ""},
-		"for another":        {oneAnswer{200, list(item("other"))}, ""},
-		"for it":             {oneAnswer{200, list(item("other") + "," + item(llm.Name))}, "ResourceRequest r is for it"},
-		"the kind is absent": {oneAnswer{404, `{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}`}, ""},
-		"forbidden":          {oneAnswer{403, `{"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}`}, "listing ResourceRequests"},
-	} {
-		client, err := dynamic.NewForConfig(&rest.Config{Host: "http://api.invalid", Transport: c.server})
-		must(t, err)
-		m := &Manager{requestObjects: client.Resource(v1alpha1.Resource)}
-		if err := m.unrequested(t.Context(), llm); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }

@@ -122,28 +122,28 @@ func TestARayClusterIsSuspendedAndResumed(t *testing.T) {
 	s.create("llm", rig.Group{Name: "gpu", Max: 9})
 	m := s.manager(kube.Options{})
 	since := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
-	end := func(action nodepool.IdleAction, want error) {
+	end := func(resume bool, want error) {
 		t.Helper()
-		s.until(string(action)+" without a write of the operator in between", func() bool {
+		s.until("a change without a write of the operator in between", func() bool {
 			fresh, err := m.Fresh(t.Context(), s.key("llm"))
 			must(t, err)
-			err = m.EndIdle(t.Context(), nodepool.IdleChange{Cluster: fresh.Key, UID: fresh.UID, Since: since, Action: action,
+			err = m.EndIdle(t.Context(), nodepool.IdleChange{Cluster: fresh.Key, UID: fresh.UID, Since: since, Resume: resume,
 				ResourceVersion: fresh.ResourceVersion, Generation: fresh.Generation})
 			if errors.Is(err, nodepool.ErrConflict) {
 				return false
 			}
 			if !errors.Is(err, want) {
-				t.Fatalf("%s: %v, want %v", action, err, want)
+				t.Fatalf("resume %v: %v, want %v", resume, err, want)
 			}
 			return true
 		})
 	}
-	end(nodepool.SuspendIdle, nil)
+	end(false, nil)
 	s.until("the RayCluster to be suspended, since then", func() bool {
 		seen := s.read(m, "llm")
 		return seen.Suspended && seen.IdleSince.Equal(since)
 	})
-	end(nodepool.ResumeIdle, nil)
+	end(true, nil)
 	s.until("the RayCluster to be resumed", func() bool {
 		seen := s.read(m, "llm")
 		return !seen.Suspended && seen.IdleSince.IsZero()
@@ -152,7 +152,7 @@ func TestARayClusterIsSuspendedAndResumed(t *testing.T) {
 	// What a user has suspended is the user's.
 	s.patch("llm", types.MergePatchType, `{"spec":{"suspend":true}}`)
 	s.until("the RayCluster to be suspended by a user", func() bool { return s.read(m, "llm").Suspended })
-	end(nodepool.ResumeIdle, nodepool.ErrReadOnly)
+	end(true, nodepool.ErrReadOnly)
 }
 
 // childOf creates a RayCluster that a RayJob controls. The RayJob is suspended, so the operator creates no RayCluster

@@ -191,11 +191,7 @@ func idle(in fieldpath.JSON) *capacity.Idle {
 		return nil
 	}
 	members := in.Members()
-	suspend, remove := members.Pick("suspendAfter"), members.Pick("deleteAfter")
-	i := &capacity.Idle{SuspendAfter: span(suspend), DeleteAfter: span(remove)}
-	if i.SuspendAfter > 0 && i.DeleteAfter > 0 && i.DeleteAfter <= i.SuspendAfter {
-		remove.Fail("longer than suspendAfter: both count from the last work")
-	}
+	i := &capacity.Idle{SuspendAfter: span(members.Pick("suspendAfter"))}
 	members.Done()
 	return i
 }

@@ -17,11 +17,11 @@ func TestAPolicyIsRead(t *testing.T) {
 			{"resources": {"GPU": 0.5}, "slice": {"memory": "10Gi"}, "labelSelectors": [{"zone": "a"}], "count": 2},
 			{"slice": {"memory": "20Gi"}, "count": 1}],
 		"keepWarmNodes": [{"group": "gpu", "count": 2, "schedules": [{"start": "0 8 * * *", "end": "0 9 * * *", "count": 3}]}],
-		"idle": {"suspendAfter": "2h", "deleteAfter": "24h"}}`))
+		"idle": {"suspendAfter": "2h"}}`))
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	if len(p.KeepWarm) != 3 || time.Duration(p.Idle.DeleteAfter) != 24*time.Hour {
+	if len(p.KeepWarm) != 3 || time.Duration(p.Idle.SuspendAfter) != 2*time.Hour {
 		t.Fatalf("read %+v", p)
 	}
 	if n := p.KeepWarmNodes; len(n) != 1 || n[0].Group != "gpu" || n[0].Count != 2 || n[0].Schedules[0].Window == nil {
@@ -146,7 +146,6 @@ func TestAFaultNamesFieldValueAndWhatWouldBeRight(t *testing.T) {
 		{`{"keepWarmNodes": [{"group": "gpu", "count": -1}]}`, `keepWarmNodes[0].count: -1: want a whole number from 0 to 10000`},
 		{`{"idle": {"suspendAfter": "5m"}}`, `idle.suspendAfter: "5m": want a duration such as 2h, at least 10m`},
 		{`{"idle": {"suspendAfter": "99999h"}}`, `idle.suspendAfter: "99999h": want a duration such as 2h, at least 10m and at most 87600h`},
-		{`{"idle": {"suspendAfter": "2h", "deleteAfter": "1h"}}`, `idle.deleteAfter: "1h": want longer than suspendAfter`},
 		{`{"keepWarm": [` + strings.Repeat(`{"group": "a"},`, 32) + `{"group": "a"}]}`, `keepWarm: `},
 		{`{"keepWarm": "` + strings.Repeat("x", MaxBytes) + `"}`, `want at most 65536`},
 	} {

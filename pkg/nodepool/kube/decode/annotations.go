@@ -125,7 +125,7 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 		} else { // it wants nothing
 			cluster.Policy.Fault = fault.Error()
 			unreadableAnnotation(metadata, inAnnotation(capacity.Annotation, fault), fault.Value,
-				"the policy cannot be read, so nothing is kept warm, suspended or deleted by it", "write "+fault.Want)
+				"the policy cannot be read, so nothing is kept warm or suspended by it", "write "+fault.Want)
 		}
 	}
 	if text, set := annotations[nodepool.IdleSinceAnnotation]; set {

@@ -223,8 +223,7 @@ func reportIdleTermination(spec Fields, cluster *nodepool.Cluster) {
 		if v := spec.Get(path...); v.Has() {
 			spec.Report.Add(raydemand.Warning, IdleTerminationUnexecuted, v.Path().String(), v.String(),
 				"only Ray's own autoscaler ends a RayCluster by it, and that does not scale this one",
-				"remove it, and set idle.suspendAfter or idle.deleteAfter of a capacity policy, which count actors as "+
-					"work, too")
+				"remove it, and set idle.suspendAfter of a capacity policy, which counts actors as work, too")
 		}
 	}
 }
