@@ -115,7 +115,9 @@ func plan(o *addon.Cycle) map[string]int64 {
 	}
 	unavailable, fix := unavailable(cluster)
 	if fix != "" && len(cluster.Policy.KeepWarmNodes) > 0 {
-		o.Findings = append(o.Findings, capacity.NodesUnused(cluster.Policy.Source, unavailable, fix))
+		o.Findings = append(o.Findings, raydemand.Finding{Code: capacity.FindingNodesUnused,
+			Severity: raydemand.Warning, Object: cluster.Policy.Source, Field: "keepWarmNodes",
+			Why: unavailable + ", so " + capacity.NoNodes, Fix: fix})
 	}
 	for _, row := range cluster.Policy.WarmNodesAt(o.View.Now) {
 		group, known := cluster.Group(row.Group)

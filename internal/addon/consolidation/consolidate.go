@@ -49,7 +49,7 @@ type consolidator struct {
 func (c *consolidator) consolidate(ctx context.Context, o *addon.Cycle) {
 	v, i, t, after := &o.View, &o.Intent, &c.tracker, c.settings.After
 	defer func() {
-		if v.Cluster.Consolidate.Valid() && len(t.Moves()) > 0 {
+		if v.Cluster.Consolidate.Valid() && len(t.moves) > 0 {
 			o.LookWithin(LookEvery(after))
 		}
 	}()
@@ -60,7 +60,7 @@ func (c *consolidator) consolidate(ctx context.Context, o *addon.Cycle) {
 		return
 	}
 	unquiet := c.unquiet(o)
-	t.Drop(func(m Move) bool { return !runs(v, m) })
+	t.moves = slices.DeleteFunc(t.moves, func(m Move) bool { return !runs(v, m) }) // one that has gone is no suggestion
 	t.Observe(v.Now, v.State.Session, unquiet, Launches(&i.Snapshot, &i.Plan))
 	if t.WantsLook(v.Now, v.Cluster.Consolidate, unquiet, after) {
 		moves, err := c.moves(ctx, v, i)
@@ -73,7 +73,7 @@ func (c *consolidator) consolidate(ctx context.Context, o *addon.Cycle) {
 	if move != nil && v.Mode != nodepool.Managed {
 		move, why = nil, v.Why.Message
 	}
-	o.Findings = append(o.Findings, Findings(t.Moves(), v.Cluster.Key, v.Cluster.Consolidate,
+	o.Findings = append(o.Findings, Findings(t.moves, v.Cluster.Key, v.Cluster.Consolidate,
 		c.settings.Prices.Unit(), why)...)
 	if move == nil || c.writes.Resting(v.Now) {
 		return

@@ -24,7 +24,8 @@ type Tracker struct {
 	session string
 	looked  time.Time
 	unknown string
-	moves   []Move
+	// moves are what the last look found, the best first.
+	moves []Move
 	// since is since when each worker has been a move in every look, without anything else moving.
 	since map[string]time.Time
 	// quietSince is since when nothing has been launched; zero before the first observation.
@@ -61,9 +62,6 @@ func (t *Tracker) WantsLook(now time.Time, opted nodepool.Consolidate, unquiet s
 	return unquiet == "" && (t.looked.IsZero() || now.Sub(t.looked) >= every)
 }
 
-// Drop drops moves that are over: a worker that has gone is no suggestion.
-func (t *Tracker) Drop(over func(Move) bool) { t.moves = slices.DeleteFunc(t.moves, over) }
-
 // Looked notes the result of a look.
 func (t *Tracker) Looked(now time.Time, moves []Move, err error) {
 	t.looked, t.unknown = now, ""
@@ -87,9 +85,6 @@ func (t *Tracker) Drained(now time.Time) {
 	t.drained = append(t.drained, now)
 	t.moves, t.since, t.looked = nil, nil, now
 }
-
-// Moves returns what the last look found, the best first.
-func (t *Tracker) Moves() []Move { return t.moves }
 
 // Next returns the move to make now; nil if none may be made, and why says when one will, or what prevents it.
 func (t *Tracker) Next(

@@ -93,14 +93,6 @@ func TestSuggestionsAloneAreLookedForSeldom(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatHasGoneIsNoSuggestion(t *testing.T) {
-	tracker, _ := steady(time.Hour)
-	tracker.Drop(func(m Move) bool { return m.Pod == "w0" })
-	if moves := tracker.Moves(); len(moves) != 1 || moves[0].Pod != "w1" {
-		t.Errorf("%+v, want w1 alone", moves)
-	}
-}
-
 func TestABudgetIsPerHour(t *testing.T) {
 	tracker, now := steady(time.Hour)
 	for range perHour {

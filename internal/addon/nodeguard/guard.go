@@ -30,12 +30,9 @@ type Facts struct {
 	JoinTime time.Duration
 }
 
-// Keeper remembers, by the UID of a pod, when the pod last needed its guard, and which version of the pod was written
-// to. If it is lost, guards stay for the time calm longer.
-type Keeper struct {
-	needed  map[string]time.Time
-	written map[string]string
-}
+// Keeper remembers, by the UID of a pod, when the pod last needed its guard. If it is lost, guards stay for the time
+// calm longer.
+type Keeper struct{ needed map[string]time.Time }
 
 // urgency orders the writes of one cycle: pods with work first, then those that may get it, then what is to be removed.
 type urgency int
@@ -60,7 +57,7 @@ type pod struct {
 // Changes returns the writes that v requires, most urgent first.
 func (k *Keeper) Changes(v observe.View, f Facts) []nodepool.GuardChange {
 	pods := k.pods(v, f)
-	pods = slices.DeleteFunc(pods, func(p pod) bool { return !k.due(p, f) })
+	pods = slices.DeleteFunc(pods, func(p pod) bool { return !due(p, f) })
 	slices.SortStableFunc(pods, func(a, b pod) int { return cmp.Compare(a.urgency, b.urgency) })
 	changes := make([]nodepool.GuardChange, len(pods))
 	for i := range pods {
@@ -69,15 +66,10 @@ func (k *Keeper) Changes(v observe.View, f Facts) []nodepool.GuardChange {
 	return changes
 }
 
-// Wrote notes that the version of the pod that the change, one of Changes, was decided from is no longer the newest.
-// Until the caches show another one, nothing is written to the pod.
-func (k *Keeper) Wrote(change nodepool.GuardChange) {
-	k.written[change.UID] = change.Read.Version
-}
-
-// due reports whether the pod's annotations differ from what is right.
-func (k *Keeper) due(p pod, f Facts) bool {
-	if version, wrote := k.written[p.UID]; wrote && version == p.Read.Version || p.urgency == settled {
+// due reports whether the pod's annotations differ from what is right. A write from a version that is no longer the
+// newest is a conflict, so caches that show the last write late cost a call at most.
+func due(p pod, f Facts) bool {
+	if p.urgency == settled {
 		return false
 	}
 	if p.Keep {
@@ -89,12 +81,9 @@ func (k *Keeper) due(p pod, f Facts) bool {
 // pods judges the head and all workers, and forgets pods that are gone.
 func (k *Keeper) pods(v observe.View, f Facts) []pod {
 	waits := demandWaits(v)
-	needed, written := make(map[string]time.Time, len(v.Members)), map[string]string{}
+	needed := make(map[string]time.Time, len(v.Members))
 	all := make([]pod, 0, len(v.Members)+1)
 	judge := func(name, uid string, read nodepool.Guard, u urgency) {
-		if version, wrote := k.written[uid]; wrote {
-			written[uid] = version
-		}
 		switch last, known := k.needed[uid]; {
 		case u <= joins || (u == idle || u == reservation) && !known:
 			needed[uid] = v.Now
@@ -114,7 +103,7 @@ func (k *Keeper) pods(v observe.View, f Facts) []pod {
 	for _, m := range v.Members {
 		judge(m.Pod, m.UID, m.Guard, f.urgencyOf(v, m, waits))
 	}
-	k.needed, k.written = needed, written
+	k.needed = needed
 	return all
 }
 

@@ -259,19 +259,3 @@ func TestWorkComesFirst(t *testing.T) {
 		t.Errorf("order: %s", got)
 	}
 }
-
-func TestNothingIsWrittenAgainBeforeTheCachesShowTheLastWrite(t *testing.T) {
-	k := &Keeper{}
-	changes := func(read nodepool.Guard) []nodepool.GuardChange {
-		return k.Changes(view(observe.Member{Node: node(raydemand.Running, 0), Worker: &nodepool.Worker{Pod: "w", UID: "u", Guard: read}}), facts())
-	}
-	k.Wrote(changes(bare)[0])
-	if again := changes(bare); len(again) > 0 {
-		t.Errorf("written again from the version before the write: %+v", again)
-	}
-	changed := bare
-	changed.Version = "2" // another program changed the pod, and our write was a conflict
-	if again := changes(changed); len(again) != 1 {
-		t.Errorf("not written to the newer version: %+v", again)
-	}
-}

@@ -2,7 +2,6 @@ package nodeguard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -68,9 +67,6 @@ func (p *protection) protect(ctx context.Context, o *addon.Cycle) {
 	p.writes.Round(ctx, p.loop, o, len(changes), func(at int) (addon.Action, error) {
 		change := changes[at]
 		err := p.writer.Guard(ctx, change)
-		if err == nil || errors.Is(err, nodepool.ErrConflict) || errors.Is(err, nodepool.ErrGone) {
-			p.keeper.Wrote(change)
-		}
 		message := "guard removed"
 		if change.Keep {
 			message = "guard added"

@@ -107,18 +107,14 @@ func beyond(now, base map[string]int64) map[string]int64 {
 	return more
 }
 
-// mostOffered bounds the offers that one choice looks at, and so its plans: most need one for each offer. With very
-// many workers of the taker, or kinds of requests, there are fewer, so that a choice takes some tens of milliseconds.
-func (w *whatIf) mostOffered() int {
-	const least, most, work, perRequest = 8, 64, 80_000, 8
-	return max(least, min(most, work/(1+len(w.snapshot.Nodes)+perRequest*len(w.snapshot.Requests))))
-}
+// mostOffered bounds the offers that one choice looks at, and so its plans: it needs one for each offer.
+const mostOffered = 32
 
 // fewest returns the fewest offers that make as much room as all of them do, or as much as left GPUs allow. than is the
 // rank of the RayCluster that offers: only what comes before it counts. It returns nil if the offers make no room.
 func (w *whatIf) fewest(offers []giveback.Offer, left int64, than rank) *taking {
 	offers = byNode(offers)
-	offers = offers[:min(len(offers), w.mostOffered())]
+	offers = offers[:min(len(offers), mostOffered)]
 	snapshot, waits := w.before(than)
 	base := w.with(snapshot, waits, nil)
 	gain := func(offers []giveback.Offer) room { return w.with(snapshot, waits, offers).beyond(base) }

@@ -30,12 +30,6 @@ func GroupUnknown(source, entry, group, loss string) raydemand.Finding {
 		Fix: "write the name of a worker group"}
 }
 
-// NodesUnused reports that no node is kept for a policy that wants some.
-func NodesUnused(source, why, fix string) raydemand.Finding {
-	return raydemand.Finding{Code: FindingNodesUnused, Severity: raydemand.Warning, Object: source,
-		Field: "keepWarmNodes", Why: fmt.Sprintf("%s, so %s", why, NoNodes), Fix: fix}
-}
-
 // GroupsUnknown reports the entries that name a group that the RayCluster does not have.
 func (w *Written) GroupsUnknown(has func(group string) bool) (all []raydemand.Finding) {
 	check := func(entry, group, loss string) {

@@ -37,31 +37,14 @@ func (w window) Open(at time.Time) bool {
 const farthest = 6 * 365 * 24 * time.Hour
 
 // last returns the last time of a schedule at or before a moment; false if there is none. Schedules know only next
-// times: it doubles how far it looks back until it finds one, and then halves the time that may hold later ones.
-func last(s cron.Schedule, at time.Time) (time.Time, bool) {
-	upTo := func(from time.Time) (time.Time, bool) {
-		next := s.Next(from)
-		return next, !next.IsZero() && !next.After(at)
-	}
-	for back := 24 * time.Hour; back < farthest; back *= 2 {
-		found, is := upTo(at.Add(-back))
-		if !is {
-			continue
-		}
-		for end := at; ; {
-			after, more := upTo(found)
-			if !more {
-				return found, true
-			}
-			middle := found.Add(end.Sub(found) / 2)
-			if later, is := upTo(middle); is {
-				found = later
-			} else {
-				found, end = after, middle
-			}
+// times, so it doubles how far it looks back until it finds some.
+func last(s cron.Schedule, at time.Time) (found time.Time, known bool) {
+	for back := time.Hour; !known && back < farthest; back *= 2 {
+		for next := s.Next(at.Add(-back)); !next.IsZero() && !next.After(at); next = s.Next(next) {
+			found, known = next, true
 		}
 	}
-	return time.Time{}, false
+	return found, known
 }
 
 // expressions have five fields: minute, hour, day of the month, month, day of the week.
