@@ -104,19 +104,16 @@ func gpuTwoResources(_ *inventory, g rayGroup, report reporter) {
 	for i, r := range found {
 		names[i] = r.Resource
 	}
-	two := occurrence{Path: g.rayContainer().Path("resources", "limits"), Seen: strings.Join(names, ", "),
-		Fix: edit("keep the resource that the nodes announce, or give each of them its own group")}
-	if vendor(found[0]) != vendor(found[len(found)-1]) {
-		two.More = "only a node with GPUs of both vendors has both"
-	}
-	report(two)
+	report(occurrence{Path: g.rayContainer().Path("resources", "limits"), Seen: strings.Join(names, ", "),
+		Fix: edit("keep the resource that the nodes announce, or give each of them its own group")})
 }
 
 // devicesOfRay returns the GPUs that the Ray container requests as devices of the vendors' own plugins.
 func devicesOfRay(g rayGroup) (found []gpuRequest) {
 	for _, r := range g.gpuRequests() {
 		q, ok := quantity(r.Limit)
-		if ok && q.Sign() > 0 && slices.Contains(vendors, vendor(r)) && r.isDevices() && r.ofRay() {
+		domain, _, _ := strings.Cut(r.Resource, "/")
+		if ok && q.Sign() > 0 && slices.Contains(vendors, domain) && r.isDevices() && r.ofRay() {
 			found = append(found, r)
 		}
 	}
@@ -125,11 +122,6 @@ func devicesOfRay(g rayGroup) (found []gpuRequest) {
 
 // vendors are the domains of the resources that the vendors' device plugins announce.
 var vendors = []string{"amd.com", "gpu.intel.com", "nvidia.com"}
-
-func vendor(r gpuRequest) string {
-	domain, _, _ := strings.Cut(r.Resource, "/")
-	return domain
-}
 
 func gpuSlicesDiffer(x *inventory, g rayGroup, report reporter) {
 	if g.Workers.Pod.Claims || len(x.Nodes) == 0 {
@@ -202,17 +194,12 @@ func explainsNumGPUs(code string) bool {
 // migStrategy examines profiles that are requested by name, if nodes have MIG cards and announce no profile by its
 // name.
 func migStrategy(x *inventory, report reporter) {
-	byName := map[string]*Object{}
 	for _, g := range x.Groups {
 		for _, r := range g.gpuRequests() {
 			if !strings.HasPrefix(r.Resource, gpuinfo.MIGPrefix) {
 				continue
 			}
-			node, known := byName[r.Resource]
-			if !known {
-				node = otherStrategy(x, r.Resource)
-				byName[r.Resource] = node
-			}
+			node := otherStrategy(x, r.Resource)
 			if node == nil {
 				continue
 			}

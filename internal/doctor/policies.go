@@ -58,7 +58,8 @@ func forbidden(nodes bool) func(*inventory, reporter) {
 			if nodes != (f.Resource == "nodes") {
 				continue
 			}
-			object, resource := &Object{Kind: "Node"}, schema.GroupResource{Group: f.Group, Resource: f.Resource}.String()
+			resource := schema.GroupResource{Group: f.Group, Resource: f.Resource}.String()
+			object := &Object{Kind: "Node"}
 			if !nodes {
 				object = &Object{Kind: resource, Namespace: f.Namespace}
 			}

@@ -86,8 +86,8 @@ func Skipped(input Input) map[string]int {
 // rayClusterMisnamed reports whether the object has its RayCluster in a field that field-misspelt renames. What the
 // operator says of an object without one is no second fault.
 func rayClusterMisnamed(o *Object) bool {
-	return slices.ContainsFunc(o.bySchema().unknown, func(u unknownField) bool {
-		return strings.HasPrefix(u.meant(), "rayCluster")
+	return slices.ContainsFunc(o.bySchema().unknown, func(u fieldpath.Unknown) bool {
+		return strings.HasPrefix(meant(u), "rayCluster")
 	})
 }
 

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	_ "embed" // the schemas
 	"encoding/json"
@@ -25,42 +26,8 @@ import (
 type schemaFaults struct {
 	faults []occurrence
 	// unknown are fields that the schema does not have.
-	unknown []unknownField
+	unknown []fieldpath.Unknown
 }
-
-// unknownField is a field that a schema does not have beside those that it knows.
-type unknownField struct {
-	at    fieldpath.Path
-	known []string
-}
-
-// compare compares a value in an object with a schema as the API server does, which leaves out null and adds defaults
-// first.
-func compare(o *Object, schema *spec.Schema, value any, at fieldpath.Path) (s schemaFaults) {
-	value = s.complete(schema, value, at)
-	said := map[string]bool{}
-	result := validate.NewSchemaValidator(schema, nil, at.String(), strfmt.Default).Validate(value)
-	for _, err := range result.Errors {
-		fault, ok := errors.AsType[*openapi.Validation](err)
-		if !ok || said[fault.Name] {
-			continue
-		}
-		said[fault.Name] = true
-		field := bracketed(strings.TrimPrefix(fault.Name, "."))
-		seen := fieldpath.Missing
-		if path, ok := fieldpath.Parse(field); ok {
-			if v, _ := o.Root().Find(path); v.Has() {
-				seen = shown(v.Raw())
-			}
-		}
-		want, _, _ := strings.Cut(strings.TrimPrefix(fault.Error(), fault.Name+" in body "), `: "`)
-		s.faults = append(s.faults, occurrence{Field: field, Seen: seen, Why: schemaRefuses, More: "it " + want,
-			Fix: edit("correct it")})
-	}
-	return s
-}
-
-const schemaRefuses = "the API server refuses the object"
 
 // complete returns a value without null and with its defaults, and notes the fields that the schema does not have.
 func (s *schemaFaults) complete(schema *spec.Schema, value any, at fieldpath.Path) any {
@@ -86,7 +53,7 @@ func (s *schemaFaults) complete(schema *spec.Schema, value any, at fieldpath.Pat
 			case !known && schema.AdditionalProperties == nil && len(schema.Properties) > 0 &&
 				schema.Extensions["x-kubernetes-preserve-unknown-fields"] != true:
 				known := slices.Sorted(maps.Keys(schema.Properties))
-				s.unknown = append(s.unknown, unknownField{at.Key(key), known})
+				s.unknown = append(s.unknown, fieldpath.Unknown{Path: at.Key(key), Known: known})
 			}
 		}
 		for key, inner := range schema.Properties {
@@ -120,16 +87,34 @@ var raySchemas = sync.OnceValue(func() map[string]*spec.Schema {
 	return all
 })
 
-// bySchema compares an object of one of Ray's kinds with KubeRay's schema. It finds nothing in other objects.
+// bySchema compares the spec of an object of one of Ray's kinds with KubeRay's schema as the API server does, which
+// leaves out null and adds defaults first. It finds nothing in other objects.
 func (o *Object) bySchema() schemaFaults {
-	if o.schema == nil {
-		o.schema = &schemaFaults{}
-		version := o.APIVersion()[strings.LastIndex(o.APIVersion(), "/")+1:]
-		if schema := raySchemas()[o.Kind+"/"+version]; schema != nil && o.Read() {
-			*o.schema = compare(o, schema, o.Root().Get("spec").Raw(), fieldpath.NewPath("spec"))
-		}
+	version := o.APIVersion()[strings.LastIndex(o.APIVersion(), "/")+1:]
+	schema := raySchemas()[o.Kind+"/"+version]
+	if o.schema != nil || schema == nil || !o.Read() {
+		return *cmp.Or(o.schema, &schemaFaults{})
 	}
-	return *o.schema
+	s, said := schemaFaults{}, map[string]bool{}
+	value := s.complete(schema, o.Root().Get("spec").Raw(), fieldpath.NewPath("spec"))
+	for _, err := range validate.NewSchemaValidator(schema, nil, "spec", strfmt.Default).Validate(value).Errors {
+		fault, ok := errors.AsType[*openapi.Validation](err)
+		if !ok || said[fault.Name] {
+			continue
+		}
+		said[fault.Name] = true
+		field := bracketed(fault.Name)
+		seen := fieldpath.Missing
+		if path, ok := fieldpath.Parse(field); ok {
+			if v, _ := o.Root().Find(path); v.Has() {
+				seen = shown(v.Raw())
+			}
+		}
+		want, _, _ := strings.Cut(strings.TrimPrefix(fault.Error(), fault.Name+" in body "), `: "`)
+		s.faults = append(s.faults, occurrence{Field: field, Seen: seen, More: "it " + want, Fix: edit("correct it")})
+	}
+	o.schema = &s
+	return s
 }
 
 // violations returns the values that KubeRay's schema does not allow, but for those that decoding reports, and those
@@ -141,8 +126,8 @@ func violations(o *Object) []occurrence {
 			fault.Field == gcs.Path("redisAddress").String() {
 			return true
 		}
-		misspelt := func(u unknownField) bool {
-			return u.meant() != "" && fault.Field == u.at.Parent().Key(u.meant()).String()
+		misspelt := func(u fieldpath.Unknown) bool {
+			return meant(u) != "" && fault.Field == u.Path.Parent().Key(meant(u)).String()
 		}
 		decoded := func(f raydemand.Finding) bool {
 			return f.Field == "spec" && ofOwnField(f) || strings.HasPrefix(fieldIn(o, f.Field)+".", fault.Field+".")
@@ -160,17 +145,17 @@ var otherNames = map[string]string{
 }
 
 // meant returns the known field that the user certainly means, or nothing.
-func (u unknownField) meant() string {
-	if other := otherNames[u.at.LastKey()]; slices.Contains(u.known, other) {
+func meant(u fieldpath.Unknown) string {
+	if other := otherNames[u.Path.LastKey()]; slices.Contains(u.Known, other) {
 		return other
 	}
-	return fieldpath.Nearest(u.at.LastKey(), u.known)
+	return fieldpath.Nearest(u.Path.LastKey(), u.Known)
 }
 
 func fieldMisspelt(_ *inventory, o *Object, report reporter) {
 	for _, u := range o.bySchema().unknown {
-		if right := u.meant(); right != "" {
-			report(occurrence{Path: u.at, Seen: u.at.LastKey(), More: "did you mean " + right + "?",
+		if right := meant(u); right != "" {
+			report(occurrence{Path: u.Path, Seen: u.Path.LastKey(), More: "did you mean " + right + "?",
 				Fix: edit("rename the field to " + right)})
 		}
 	}
@@ -191,11 +176,11 @@ var newerFields = map[string]string{
 // fieldUnknown reports fields that KubeRay v1.6.2 does not have. The API server has accepted those of its own objects.
 func fieldUnknown(x *inventory, o *Object, report reporter) {
 	for _, u := range o.bySchema().unknown {
-		rule, newer := newerFields[u.at.LastKey()]
-		if newer && rule == "" || u.meant() != "" || x.Input.Stored {
+		rule, newer := newerFields[u.Path.LastKey()]
+		if newer && rule == "" || meant(u) != "" || x.Input.Stored {
 			continue
 		}
-		found := occurrence{Path: u.at, Seen: u.at.LastKey(), More: rule,
+		found := occurrence{Path: u.Path, Seen: u.Path.LastKey(), More: rule,
 			Fix: edit("move or remove the field, or update KubeRay")}
 		if !strings.HasSuffix(o.APIVersion(), "/v1") {
 			found.Fix = edit("write apiVersion: ray.io/v1, or remove the field")

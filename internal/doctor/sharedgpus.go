@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -93,8 +94,8 @@ func mpsNodes(x *inventory, g rayGroup) (one string, only bool) {
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
 func gpusVisible(x *inventory, g rayGroup, report reporter) {
-	misplaced := func(u unknownField) bool { // it may name a GPU, which the container is meant to see
-		return strings.HasPrefix(u.at.String(), g.template().Path().String()+".")
+	misplaced := func(u fieldpath.Unknown) bool { // it may name a GPU, which the container is meant to see
+		return strings.HasPrefix(u.Path.String(), g.template().Path().String()+".")
 	}
 	if g.requestsGPU() || !g.rayContainer().Has() || slices.ContainsFunc(g.Of.bySchema().unknown, misplaced) {
 		return

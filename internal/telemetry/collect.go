@@ -18,8 +18,8 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// maxSeries limits the time series of each instrument, because users choose the names of groups and of Ray resources.
-// The SDK adds up those beyond it in one series with the label otel_metric_overflow. The oldest RayClusters keep theirs.
+// maxSeries limits the series of each instrument, because users choose the names of groups and of Ray resources. The
+// SDK adds up those beyond it in one series with the label otel_metric_overflow. The oldest RayClusters keep theirs.
 const maxSeries = 20_000
 
 // collect sets the observable instruments.
