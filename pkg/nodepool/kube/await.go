@@ -29,7 +29,18 @@ const (
 // error is that of ctx, or says what is missing, or that the server is not the API server of config.
 func Connect(ctx context.Context, config *rest.Config, options Options, log *slog.Logger) (*Manager, error) {
 	for missing := 0; ; {
-		manager, err := NewManager(config, options)
+		var manager *Manager
+		var err error
+		tried := make(chan struct{})
+		go func() {
+			defer close(tried)
+			manager, err = NewManager(config, options)
+		}()
+		select {
+		case <-tried:
+		case <-ctx.Done(): // a server that takes the call and never answers holds the attempt
+			return nil, context.Cause(ctx)
+		}
 		if untrusted := new(tls.CertificateVerificationError); errors.As(err, &untrusted) {
 			return nil, fmt.Errorf("reaching the API server at %s: %w", config.Host, err)
 		}
