@@ -84,8 +84,6 @@ type body struct {
 	doc *fieldpath.Document
 	// owned: bundles have resources, slice, count and labelSelectors alone, and the limits of package raydemand.
 	owned bool
-	// values counts those of all labels as they are written, and spare the characters that they could do without.
-	values, spare int
 }
 
 // newBody reads a text. A list alone is the member of that name of an object, unless the name is empty.
@@ -241,10 +239,6 @@ func (b *body) checkSpec(spec *apiv1.RequestSpec) {
 	if all > maxOwnedCount {
 		b.FailBelow("bundles", fmt.Sprintf("%d, the sum of all counts", all), fmt.Sprintf("at most %d", maxOwnedCount))
 	}
-	// The definition of the kind counts expressions as they are written.
-	if why := raydemand.OverLimit(spec.Bundles, b.values, b.spare); why != "" {
-		b.FailBelow("bundles", "", "less: "+why)
-	}
 }
 
 const (
@@ -336,13 +330,8 @@ func (b *body) selector(in fieldpath.JSON) raydemand.Selector {
 			continue
 		}
 		expressions[key] = expression
-		b.values += strings.Count(expression, ",") + 1
-		b.spare += utf8.RuneCountInString(expression)
 	}
 	selector, _ := raydemand.ParseSelector(expressions) // each of them can be parsed
-	for _, label := range selector {
-		b.spare -= len(label.Expression())
-	}
 	return selector
 }
 

@@ -2,10 +2,8 @@ package raydemand
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 )
 
 // Owned is a request for capacity that an owner made and that lasts: the cluster keeps room for its bundles in total,
@@ -41,50 +39,14 @@ func SortOwned(requests []Owned) {
 	slices.SortFunc(requests, func(a, b Owned) int { return a.Before(&b) })
 }
 
-// Limits on what one request asks for. The CustomResourceDefinition says why, and repeats them, as does
-// api/openapi.yaml.
+// Limits on what one request asks for. The CustomResourceDefinition says why, and has them all, as api/openapi.yaml
+// has: the API server refuses what is beyond them.
 const (
 	MaxOwnedBundles   = 10   // kinds of bundles
 	MaxOwnedResources = 8    // of one bundle
 	MaxOwnedSelectors = 4    // alternatives of one bundle
-	MaxOwnedLabels    = 16   // of one alternative
-	MaxOwnedValues    = 40   // of all labels together; in(a,b) has two
 	MaxOwnedText      = 1024 // characters of all resource names, labels and expressions together
 )
-
-// OverLimit names the limit that bundles exceed, and what they have; "" if none. The GPU that a slice stands for is no
-// resource of its own. written is how many values the labels have as they are written, and spare how many characters
-// more than Expression returns; both may be 0.
-func OverLimit(bundles []Request, written, spare int) string {
-	over := func(n, most int, what string) string {
-		if n <= most {
-			return ""
-		}
-		return fmt.Sprintf("%d %s, the limit is %d", n, what, most)
-	}
-	values, text := 0, spare
-	why := over(len(bundles), MaxOwnedBundles, "bundles")
-	for i := range bundles {
-		resources := len(bundles[i].Bundle)
-		if _, has := bundles[i].Bundle[GPU]; has && bundles[i].Slice != nil {
-			resources, text = resources-1, text-len(GPU)
-		}
-		why = cmp.Or(why, over(resources, MaxOwnedResources, "resources in a bundle"),
-			over(len(bundles[i].Selectors), MaxOwnedSelectors, "label selectors of a bundle"))
-		for name := range bundles[i].Bundle {
-			text += utf8.RuneCountInString(name)
-		}
-		for _, selector := range bundles[i].Selectors {
-			why = cmp.Or(why, over(len(selector), MaxOwnedLabels, "labels in a selector"))
-			for _, label := range selector {
-				values += len(label.Values)
-				text += utf8.RuneCountInString(label.Key) + len(label.Expression())
-			}
-		}
-	}
-	return cmp.Or(why, over(max(values, written), MaxOwnedValues, "values of labels"),
-		over(text, MaxOwnedText, "characters of resource names, labels and expressions"))
-}
 
 // RequestState is the state of an owned request.
 type RequestState string

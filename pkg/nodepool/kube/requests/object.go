@@ -78,9 +78,6 @@ func (r requestObject) readBundles(object *unstructured.Unstructured) (bundles [
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if over := raydemand.OverLimit(spec.Bundles, 0, 0); over != "" {
-		return nil, "spec.bundles: " + over + "; make several requests instead"
-	}
 	r.Priority, r.AllOrNothing = spec.Priority, spec.AllOrNothing
 	for i, request := range spec.Bundles {
 		request.Count = max(request.Count, 1)
