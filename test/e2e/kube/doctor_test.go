@@ -88,8 +88,9 @@ func ill(namespace string) *unstructured.Unstructured {
 	return cluster
 }
 
-// TestDoctorFindsPlantedFaultsAndItsFixesMendThem runs each printed fix and checks that the finding is gone.
-func TestDoctorFindsPlantedFaultsAndItsFixesMendThem(t *testing.T) {
+// TestDoctorFindsPlantedFaultsAndSaysWhatMendsThem makes the changes that the fixes name and checks that the findings are
+// gone.
+func TestDoctorFindsPlantedFaultsAndSaysWhatMendsThem(t *testing.T) {
 	s := stage(t, "doctor")
 	c := s.clinic()
 	s.gpuNode("doctor-1")
@@ -98,19 +99,25 @@ func TestDoctorFindsPlantedFaultsAndItsFixesMendThem(t *testing.T) {
 	if ended != 1 {
 		t.Errorf("exit %d, want 1: there are errors", ended)
 	}
-	planted := map[string]string{
-		"min-above-max":     "spec.workerGroupSpecs[0].minReplicas",
-		"gpu-limit-differs": `spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests["nvidia.com/gpu"]`,
-		"gpu-visible-all":   "spec.workerGroupSpecs[0].template.spec.containers[0].env[0].value",
+	planted := map[string]struct{ field, fix string }{
+		"min-above-max": {"spec.workerGroupSpecs[0].minReplicas", "make 0 <= minReplicas <= maxReplicas"},
+		"gpu-limit-differs": {`spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests["nvidia.com/gpu"]`,
+			`set spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests["nvidia.com/gpu"] to `},
+		"gpu-visible-all": {"spec.workerGroupSpecs[0].template.spec.containers[0].env[0].value",
+			"remove spec.workerGroupSpecs[0].template.spec.containers[0].env[0]"},
 	}
-	for code, field := range planted {
+	for code, want := range planted {
 		f, there := found[code]
-		if !there || f.Object != "RayCluster/"+s.namespace+"/llm" || f.Field != field {
-			t.Errorf("%s: got %+v, want it at %s; found %v", code, f, field, found)
-			continue
+		fix := "kubectl edit raycluster llm -n " + s.namespace + "  # " + want.fix
+		if !there || f.Object != "RayCluster/"+s.namespace+"/llm" || f.Field != want.field || !strings.HasPrefix(f.Fix, fix) {
+			t.Errorf("%s: got %+v, want it at %s with the fix %s; found %v", code, f, want.field, fix, found)
 		}
-		c.run(f.Fix)
 	}
+	const container = "/spec/workerGroupSpecs/0/template/spec/containers/0"
+	c.run("kubectl patch raycluster llm -n " + s.namespace + ` --type=json -p '[` +
+		`{"op": "replace", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 3}, ` +
+		`{"op": "replace", "path": "` + container + `/resources/requests/nvidia.com~1gpu", "value": "1"}, ` +
+		`{"op": "remove", "path": "` + container + `/env/0"}]'`)
 	found, ended = c.examined(lab.Kubeconfig(), "-n", s.namespace, "llm")
 	for code := range planted {
 		if f, there := found[code]; there {
@@ -171,6 +178,7 @@ func TestDoctorSaysWhichRightsItLacksAndHowToGrantThem(t *testing.T) {
 		t.Errorf("no word of the other kinds: found %v", found)
 	}
 	c.run(nodes.Fix)
+	c.run("kubectl create clusterrolebinding heliostat-nodes --clusterrole=heliostat-nodes --serviceaccount=" + s.namespace + ":viewer")
 	s.until("the right to list nodes", func() bool {
 		found, _ = c.examined(viewer, "-n", s.namespace)
 		_, there = found["nodes-forbidden"]
