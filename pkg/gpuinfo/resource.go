@@ -61,6 +61,10 @@ const (
 	VolcanoCores    = "volcano.sh/vgpu-cores"
 	NvidiaGPUShared = NvidiaGPU + shared
 
+	// VolcanoShared and VolcanoCards are of Volcano's older device plugin, the others of its vGPU plugin.
+	VolcanoShared = "volcano.sh/gpu-memory"
+	VolcanoCards  = "volcano.sh/gpu-number"
+
 	VolcanoMemoryPercentage = "volcano.sh/vgpu-memory-percentage"
 
 	HAMiMemory           = nvidia + "gpumem"
@@ -114,6 +118,10 @@ var resources = []Resource{
 	{Name: VolcanoMemory, Kind: VGPU, Role: Memory, Unit: 1, Source: "Volcano vGPU: sum over the node's cards"},
 	{Name: VolcanoMemoryPercentage, Kind: VGPU, Role: Memory, Source: "Volcano vGPU: percent of each card's memory"},
 	{Name: VolcanoCores, Kind: VGPU, Role: Cores, Source: "Volcano vGPU: 100 for each card"},
+	{Name: VolcanoShared, Kind: GPUMemory, Role: Memory, Unit: 1,
+		Source: "Volcano's older plugin, --gpu-strategy=share: MiB of all cards"},
+	{Name: VolcanoCards, Kind: Whole, Role: Devices,
+		Source: "Volcano's older plugin, --gpu-strategy=number: cards; beside gpu-memory their number"},
 
 	{Name: KoordinatorBoth, Kind: VGPU, Role: Cores,
 		Source: "Koordinator: percent of a card, of memory and cores alike"},

@@ -85,6 +85,7 @@ func TestAUnitOfMemoryIsComparedWithTheCard(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			for memory, units := range map[string]map[string]int64{
 				"volcano.sh/vgpu-memory": quantities("volcano.sh/vgpu-number", 20, "volcano.sh/vgpu-memory", 2*test.perCard, "volcano.sh/vgpu-cores", 200),
+				"volcano.sh/gpu-memory":  quantities("volcano.sh/gpu-memory", 2*test.perCard, "volcano.sh/gpu-number", 2),
 			} {
 				read := sharing.Reader{}.Read(sharing.NodeObject{Labels: labels(test.labels), Allocatable: units})
 				got := "? ?"
@@ -144,6 +145,7 @@ func TestTwoAgentsOrALeftOverAreAContradiction(t *testing.T) {
 		{"no plugin", register, devices, quantities("nvidia.com/gpu", 0), quantities("nvidia.com/gpu", 0), "vgpu device-unhealthy"},
 		{"Volcano's plugin is gone, and NVIDIA's announces cards", "volcano.sh/node-vgpu-register", volcano,
 			quantities("nvidia.com/gpu", 2, "volcano.sh/vgpu-number", 0, "volcano.sh/vgpu-memory", 0), quantities("nvidia.com/gpu", 2, "volcano.sh/vgpu-number", 20), "whole"},
+		{"Volcano's older plugin is gone", "", "", quantities("nvidia.com/gpu", 2, "volcano.sh/gpu-memory", 0), quantities("nvidia.com/gpu", 2, "volcano.sh/gpu-memory", 49152), "whole"},
 		{"ACK's plugin is gone", "", "", quantities("nvidia.com/gpu", 2, "aliyun.com/gpu-mem", 0), quantities("nvidia.com/gpu", 2, "aliyun.com/gpu-mem", 48), "whole"},
 		{"Volcano's plugin does not answer, and nothing else is there", "volcano.sh/node-vgpu-register", volcano,
 			quantities("volcano.sh/vgpu-number", 0), quantities("volcano.sh/vgpu-number", 20), "vgpu devices-missing"},

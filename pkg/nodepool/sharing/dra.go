@@ -35,7 +35,7 @@ func (r *reading) readDRA() bool {
 // offers reports whether the node announces healthy devices, or memory, for which no devices are announced.
 func (r *reading) offers() bool {
 	return slices.ContainsFunc(r.announced(), func(name string) bool { return r.gpus.Units[name] > 0 }) ||
-		r.gpus.Units[gpuinfo.AliyunMemory] > 0
+		max(r.gpus.Units[gpuinfo.AliyunMemory], r.gpus.Units[gpuinfo.VolcanoShared]) > 0
 }
 
 // draCards joins the devices of each card. If instances are created on demand, the slice offers the card and every

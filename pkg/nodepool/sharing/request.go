@@ -36,6 +36,7 @@ var parts = []struct {
 }{
 	{gpuinfo.KoordinatorShared, "", gpuinfo.KoordinatorMemoryRatio, gpuinfo.KoordinatorCores, "", nil},
 	{"", gpuinfo.AliyunMemory, "", gpuinfo.AliyunCores, gpuinfo.GPUMemory, nil},
+	{"", gpuinfo.VolcanoShared, "", "", gpuinfo.GPUMemory, nil},
 	{gpuinfo.VolcanoNumber, gpuinfo.VolcanoMemory, gpuinfo.VolcanoMemoryPercentage, gpuinfo.VolcanoCores, gpuinfo.VGPU,
 		[]string{gpuinfo.VolcanoNumber}},
 	{gpuinfo.NvidiaGPU, gpuinfo.HAMiMemory, gpuinfo.HAMiMemoryPercentage, gpuinfo.HAMiCores, gpuinfo.VGPU,

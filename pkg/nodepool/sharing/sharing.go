@@ -80,6 +80,7 @@ var claims = []struct {
 	{"HAMi's annotation, or its label with more units than cards", (*reading).readHAMi},
 	{"Volcano's vgpu resources", (*reading).readVolcano},
 	{"aliyun.com/gpu-mem", (*reading).readGPUMemory},
+	{"volcano.sh/gpu-memory", (*reading).readVolcanoMemory},
 	{"nvidia.com/mig-* in resources or labels", (*reading).readMIGMixed},
 	{"GKE's labels for sharing and partitions", (*reading).readGKE},
 	{"labels of feature discovery with unknown values", (*reading).readOdd},

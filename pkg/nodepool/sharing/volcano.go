@@ -65,6 +65,30 @@ func (r *reading) unitPerCard(resource string) {
 	}
 }
 
+// readVolcanoMemory recognizes the sharing of Volcano's older device plugin, which isolates nothing. The plugin writes
+// the number of cards beside the memory of all of them, for its scheduler; pods must not request that number
+// (docs/reference/facts.md#gpu-share-of-volcano).
+func (r *reading) readVolcanoMemory() bool {
+	sum, announced := r.gpus.Units[gpuinfo.VolcanoShared]
+	cards := r.gpus.Units[gpuinfo.VolcanoCards]
+	switch {
+	case !announced || max(sum, r.node.Capacity[gpuinfo.VolcanoShared], cards) == 0,
+		cards == 0 && r.leftOver(gpuinfo.VolcanoShared):
+		return false
+	case sum == 0:
+		r.problem(MemoryMissing, fmt.Sprintf("%s is 0 beside %s %d, so no request for memory fits: the device plugin "+
+			"announces nothing", gpuinfo.VolcanoShared, gpuinfo.VolcanoCards, cards))
+	}
+	if r.gpus.Cards == nil && cards > 0 {
+		r.cards(cards)
+	}
+	r.perCard(gpuinfo.VolcanoShared, sum)
+	if sum > 0 {
+		r.unitPerCard(gpuinfo.VolcanoShared)
+	}
+	return r.is(gpuinfo.GPUMemory, gpuinfo.NoIsolation)
+}
+
 // volcanoRegister is the annotation in which Volcano's device plugin registers the cards of a node.
 const volcanoRegister = "volcano.sh/node-vgpu-register"
 

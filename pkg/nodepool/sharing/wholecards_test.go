@@ -115,6 +115,11 @@ func TestMemoryWithoutIsolationIsReadByItsResources(t *testing.T) {
 		want  string
 		each  int64
 	}{
+		{"Volcano's older plugin", quantities("volcano.sh/gpu-memory", 32768, "volcano.sh/gpu-number", 2), "", `gpu-mem none 2 {"volcano.sh/gpu-memory":1}`, 16384},
+		{"without the number of cards", quantities("volcano.sh/gpu-memory", 32768), "", `gpu-mem none ? {"volcano.sh/gpu-memory":1}`, -1},
+		{"of one card", quantities("volcano.sh/gpu-memory", 15109, "volcano.sh/gpu-number", 1, "nvidia.com/gpu", 0), "", `gpu-mem none 1 {"volcano.sh/gpu-memory":1}`, 15109},
+		{"whose devices are gone", quantities("volcano.sh/gpu-memory", 0, "volcano.sh/gpu-number", 2), "", "gpu-mem none 2 null memory-missing", 0},
+		{"whole cards of Volcano's older plugin", quantities("volcano.sh/gpu-number", 2), "", "whole hardware ? null", -1},
 		{"Volcano's vGPU", quantities("volcano.sh/vgpu-number", 10, "volcano.sh/vgpu-memory", 8192, "volcano.sh/vgpu-cores", 100), "", `vgpu limit 1 {"volcano.sh/vgpu-memory":1}`, -1},
 		{"gpushare whose devices are gone", quantities("aliyun.com/gpu-mem", 0, "aliyun.com/gpu-count", 4), "", "gpu-mem none 4 null memory-missing", 0},
 		{"ACK whose devices are gone", quantities("aliyun.com/gpu-mem", 0, "aliyun.com/gpu-count", 4), "ack.node.gpu.schedule=cgpu", "gpu-mem limit 4 null memory-missing", 0},
