@@ -171,7 +171,7 @@ func (w NewWorker) hosts(reader sharing.Reader, nodes []Node, rooms []Room, pods
 
 // labelsRead are the labels of nodes that some Ray label may come from. Of a thousand nodes, few kinds differ in them.
 func (w NewWorker) labelsRead(reader sharing.Reader) map[string]bool {
-	read := map[string]bool{amdDevice: true, gkeAccelerator: true, gkeTopology: true}
+	read := map[string]bool{gkeAccelerator: true, gkeTopology: true}
 	for _, key := range productLabels {
 		read[key] = true
 	}

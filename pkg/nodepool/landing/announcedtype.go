@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -73,19 +72,13 @@ func (l *hostList) gpuType(version string) Announced {
 
 // gpuTypes returns the types that Ray may announce for the GPUs of a host, and their product.
 func (h *host) gpuTypes(pod *PodShape, version string) (types []string, product string) {
-	if id := h.labels[amdDevice]; id != "" {
-		if known := amdTypes[strings.ToLower(strings.TrimPrefix(id, "0x"))]; known != "" {
-			return []string{known}, known
-		}
-		return nil, ""
-	}
 	if h.gpus.Product != nil {
 		return typesOf(*h.gpus.Product, version), *h.gpus.Product
 	}
 	for _, key := range productLabels {
 		products, all := h.values(pod, key)
 		for _, each := range products {
-			own := typesOf(productBy(key, each), version)
+			own := typesOf(each, version)
 			if all = all && len(own) > 0; !all {
 				break
 			}
@@ -101,16 +94,7 @@ func (h *host) gpuTypes(pod *PodShape, version string) (types []string, product 
 
 // productLabels name the model of a node's GPUs. A template or a pod may list several values of one.
 var productLabels = []string{sharing.LabelProduct, sharing.LabelACKName, sharing.LabelGKEAccelerator,
-	"gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name", "node.kubernetes.io/instance-type",
-	"beta.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family"}
-
-// productBy returns the product that a label's value stands for: of an instance type, that of its machines.
-func productBy(key, value string) string {
-	if !strings.HasSuffix(key, "/instance-type") && !strings.HasSuffix(key, "/instance-family") {
-		return value
-	}
-	return gpuinfo.ProductOfInstance(value)
-}
+	"gpu.nvidia.com/model", "karpenter.k8s.aws/instance-gpu-name"}
 
 // The two patterns by which Ray takes the type from the driver's name of a card
 // (docs/reference/facts.md#accelerator-type): the first one since ray#64428, which 2.60.0 has and 2.52.0 has not.
@@ -190,17 +174,6 @@ func driverName(product string) string {
 		return ""
 	}
 	return strings.Join(model, " ")
-}
-
-// amdDevice is the label of AMD's node labeller with the PCI device id.
-const amdDevice = "amd.com/gpu.device-id"
-
-// amdTypes are Ray's types of AMD cards by PCI device id (ray/_private/accelerators/amd_gpu.py, amd_product_dict).
-var amdTypes = map[string]string{
-	"66a1": "AMD-Instinct-MI50", "738c": "AMD-Instinct-MI100", "7408": "AMD-Instinct-MI250X",
-	"740c": "AMD-Instinct-MI250X-MI250", "740f": "AMD-Instinct-MI210", "74a0": "AMD-Instinct-MI300A",
-	"74a1": "AMD-Instinct-MI300X-OAM", "74a2": "AMD-Instinct-MI308X-OAM", "74a9": "AMD-Instinct-MI300X-HF",
-	"74a5": "AMD-Instinct-MI325X-OAM", "75a0": "AMD-Instinct-MI350X-OAM", "75a3": "AMD-Instinct-MI355X-OAM",
 }
 
 // Labels that Ray sets on TPU nodes (docs/reference/facts.md#tpu-slices). All hosts of a slice have one pod type,

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -49,34 +48,6 @@ func asksForeign(p *PodShape, there func(name string) bool) bool {
 		}
 	}
 	return false
-}
-
-// unlike reports whether a node that Karpenter made shows that no other node of its NodePool accepts the pods: it lacks
-// a label that only the NodePool could set, has a taint, or lacks a device that no instance type known to Karpenter
-// has. A different value of a label shows nothing, because a NodePool may allow several.
-func unlike(p *PodShape, node *Node, template *NodeTemplate) bool {
-	// Devices that a DeviceClass supplies are on some instance types of a NodePool and not on others.
-	if asksForeign(p, func(name string) bool { return node.Allocatable[name] > 0 || byClaim(name) }) {
-		return true
-	}
-	if template != nil {
-		return false // the template is more complete about labels and taints than a node
-	}
-	lacks := func(r Requirement) bool {
-		_, set := node.Labels[r.Key]
-		return !set && !provided(r.Key) && !r.matches("", false)
-	}
-	if p.excludes(lacks) {
-		return true
-	}
-	return node.Ready && slices.ContainsFunc(node.Taints, func(taint sharing.Taint) bool {
-		return !passingTaint(taint) && !p.Tolerates(node, taint)
-	})
-}
-
-// byClaim reports whether pods get a resource by a ResourceClaim alone.
-func byClaim(name string) bool {
-	return strings.HasPrefix(name, gpuinfo.ClaimPrefix) || strings.HasPrefix(name, gpuinfo.ClassPrefix)
 }
 
 // karpenterPool is the label of the nodes that Karpenter made.

@@ -178,12 +178,6 @@ func (p *PodShape) labelAlternatives() [][]Requirement {
 	return all
 }
 
-// excludes reports whether each of the alternatives has a requirement that fails.
-func (p *PodShape) excludes(fails func(Requirement) bool) bool {
-	return !slices.ContainsFunc(p.labelAlternatives(),
-		func(all []Requirement) bool { return !slices.ContainsFunc(all, fails) })
-}
-
 // required returns the values that the pod's selector and required affinity allow for a label, or the field of the
 // name, that is wanted; false if an alternative does not list any.
 func (p *PodShape) required(wanted func(key string) bool) (values []string, limited bool) {

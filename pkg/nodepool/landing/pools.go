@@ -21,8 +21,6 @@ type poolView struct {
 	notReady string
 	// oldest is when the first node registered that can never hold a pod, settles when the newest node is complete.
 	oldest, settles time.Time
-	// unlike: one of Karpenter's nodes shows that no added node accepts the pods. alike: one does not show that.
-	unlike, alike bool
 	// holds is how many pods the nodes hold if they are empty.
 	holds int64
 	// fresh is what a new node has.
@@ -87,10 +85,6 @@ func (v *poolView) exists(p *PodShape, place *Node, misses []mismatch, outlook o
 		v.notReady = cmp.Or(v.notReady, place.Name)
 	}
 	v.settles = later(v.settles, place)
-	if v.room.Mixed {
-		unlike := unlike(p, place, v.room.Template)
-		v.unlike, v.alike = v.unlike || unlike, v.alike || !unlike
-	}
 	if outlook == never && (v.oldest.IsZero() || place.CreatedAt.Before(v.oldest)) {
 		v.oldest = place.CreatedAt
 	}
@@ -162,12 +156,10 @@ func (v *poolView) answer(p *PodShape) Answer {
 		return say(Trying) // its nodes are cordoned or have unhealthy cards
 	case v.room.Template != nil:
 		return v.ofTemplate(p, ifRoom)
-	case v.room.Mixed && v.unlike && !v.alike:
+	case (v.room.Mixed || v.nodes == 0 && !v.declared) && v.room.elsewhere(p):
 		return v.nowhere()
 	case v.room.Mixed:
 		return ifRoom(Trying)
-	case v.nodes == 0 && !v.declared && v.room.elsewhere(p):
-		return v.nowhere()
 	case v.nodes == 0 && !v.declared:
 		return ifRoom(Trying)
 	case v.nodes > 0 && v.best < never:
@@ -191,11 +183,8 @@ func (v *poolView) ofTemplate(p *PodShape, ifRoom func(State) Answer) Answer {
 	if why := v.room.Refusal(p); why != "" {
 		return Answer{State: Nowhere, Why: why}
 	}
-	switch {
-	case !asksForeign(p, v.shows):
+	if !asksForeign(p, v.shows) {
 		return ifRoom(Fits)
-	case v.nodes > 0 && v.unlike && !v.alike:
-		return v.nowhere()
 	}
 	return ifRoom(Trying)
 }
@@ -212,7 +201,7 @@ func (v *poolView) unknown(p *PodShape) bool {
 func (v *poolView) pods(p *PodShape) (PoolPods, bool) {
 	room := v.room
 	pods := PoolPods{Pool: room.Pool, PerNode: v.fresh.pods, Holds: v.allHold(), MayAddNodes: room.MayAddNodes}
-	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refusal(p) != nil || v.unlike && !v.alike
+	refuses := room.elsewhere(p) || room.Template != nil && room.Template.refusal(p) != nil
 	switch {
 	case v.fresh.pods > 0:
 		pods.MayAddPods = room.mayAddPods(p, v.fresh.pods)

@@ -205,9 +205,13 @@ func (r *Room) finished() *Room {
 
 // elsewhere reports whether the template's nodeSelector names a pool other than this one, which has no node to compare.
 func (r *Room) elsewhere(p *PodShape) bool {
-	if r.Source == FromKarpenter {
-		value, set := p.Selector[karpenterPool]
-		return set && value != r.Pool
+	if r.Source == FromKarpenter || r.Mixed {
+		for key, value := range p.Selector {
+			if ofAnotherPool(key) || key == karpenterPool && value != r.Pool {
+				return true
+			}
+		}
+		return false
 	}
 	return namesPool(r.Pool) && slices.ContainsFunc(sharing.PoolLabels, func(row sharing.PoolLabel) bool {
 		value, set := p.Selector[row.Key]
