@@ -49,7 +49,8 @@ func MemoryFaults(card gpuinfo.Card) (faults []string) {
 			"work off them")
 	}
 	if card.Pages != nil && card.Pages.Pending {
-		faults = append(faults, "memory pages are retired when the driver is loaded again; until then work may use them")
+		faults = append(faults,
+			"memory pages are retired when the driver is loaded again; until then work may use them")
 	}
 	if card.Uncorrected != nil && *card.Uncorrected > 0 {
 		faults = append(faults, fmt.Sprintf("%d memory errors since the last reset that ECC could not correct",

@@ -56,8 +56,8 @@ func AsCluster(object, spec map[string]any) map[string]any {
 	}
 }
 
-// ReadManifest reads a RayCluster from a manifest, YAML or JSON: of itself, of another object that has its spec, or of a
-// list of one of them. It returns an error for anything else.
+// ReadManifest reads a RayCluster from a manifest, YAML or JSON: of itself, of another object that has its spec, or of
+// a list of one of them. It returns an error for anything else.
 func ReadManifest(manifest []byte) (*unstructured.Unstructured, error) {
 	object := map[string]any{}
 	if err := yaml.Unmarshal(manifest, &object); err != nil {
