@@ -172,17 +172,6 @@ func (g rayGroup) isRayContainer(container fieldpath.Value) bool {
 	return container.Path().String() == g.rayContainer().Path().String()
 }
 
-// env returns a variable of a container, the last one of the name. It returns false if there is none, or if its value
-// comes from another object.
-func env(container fieldpath.Value, name string) (v fieldpath.Value, ok bool) {
-	for _, entry := range container.Items("env") {
-		if entry.Text("name") == name {
-			v, ok = entry.Get("value"), !entry.Has("valueFrom")
-		}
-	}
-	return v, ok
-}
-
 // quantity reads an amount. The API server stores it as a string or, if the manifest has a number, as that number.
 func quantity(v fieldpath.Value) (q resource.Quantity, ok bool) {
 	if !v.Has() {
