@@ -48,8 +48,8 @@ func unitsOf(requests map[string]raydemand.Amount, resource string) int64 {
 	return int64(requests[resource] / raydemand.One)
 }
 
-// RequestOf returns what a pod asks of cards; false if it asks for none. All its containers count as one. spread is over
-// how many cards ACK spreads memory. memories are other resources that count memory of cards, sorted.
+// RequestOf returns what a pod asks of cards; false if it asks for none. All its containers count as one. spread is
+// over how many cards ACK spreads memory. memories are other resources that count memory of cards, sorted.
 func RequestOf(of map[string]raydemand.Amount, spread int64, memories ...string) (Request, bool) {
 	for _, row := range parts {
 		r := Request{Resource: row.memory, Kind: row.kind, Cards: max(unitsOf(of, row.device), 1),
