@@ -107,7 +107,7 @@ func TestDemandForNothingIsNotSaidToBeServedByNodes(t *testing.T) {
 	for _, d := range Compute(s, Policy{}).Summary {
 		want := "1 requires no resources, so nothing is launched for it"
 		if d.Gang == nil {
-			want = "1 requires no resources, so any node serves it"
+			want = "1 requires no resources, so nothing is launched for it"
 		}
 		if got := d.Tally(); got != want {
 			t.Errorf("%s: %s, want %q", d.About(), got, want)

@@ -131,12 +131,9 @@ func (d *DemandSummary) TallyWaiting(waitingFor string) string {
 		switch {
 		case *p.count == 0:
 			continue
-		case p.code == DispositionServed && d.Gang != nil && gangAsksForNothing(d.Gang):
+		case p.code == DispositionServed && d.asksForNothing():
 			p.one, p.many = "requires no resources, so nothing is launched for it",
 				"require no resources, so nothing is launched for them"
-		case p.code == DispositionServed && d.asksForNothing():
-			p.one = "requires no resources, so any node serves it"
-			p.many = "require no resources, so any node serves them"
 		case p.code == DispositionWaiting:
 			p.one, p.many = p.one+waitingFor, p.many+waitingFor
 		}
@@ -145,17 +142,14 @@ func (d *DemandSummary) TallyWaiting(waitingFor string) string {
 	return strings.Join(texts, ", ")
 }
 
-// asksForNothing reports whether any node serves the request, so that it counts as served even before one runs.
+// asksForNothing reports whether the demand has only empty bundles, so that it counts as served even before a node runs.
 func (d *DemandSummary) asksForNothing() bool {
-	return d.Kind != KindGang && d.Resources.IsZero() &&
-		!slices.ContainsFunc(d.Selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
-}
-
-// gangAsksForNothing reports whether a placement group has only empty bundles, so that it counts as served even before
-// a node runs.
-func gangAsksForNothing(g *raydemand.Gang) bool {
-	return !slices.ContainsFunc(g.Bundles, func(b raydemand.Bundle) bool { return !b.IsZero() }) &&
-		!slices.ContainsFunc(g.BundleSelectors, func(s raydemand.Selector) bool { return len(s) > 0 })
+	bundles, selectors := []raydemand.Bundle{d.Resources}, d.Selectors
+	if d.Gang != nil {
+		bundles, selectors = d.Gang.Bundles, d.Gang.BundleSelectors
+	}
+	return !slices.ContainsFunc(bundles, func(b raydemand.Bundle) bool { return !b.IsZero() }) &&
+		!slices.ContainsFunc(selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
 }
 
 // About describes the demand: a bundle with its labels, or a gang by its ID.

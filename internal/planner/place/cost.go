@@ -109,49 +109,20 @@ func (r *Fleet) sliceDiscount(i int) float64 {
 	return acceleratorWorth * r.gpusOf(i) * (1 - r.MemoryShare(r.Groups[i].Slice))
 }
 
-// addSliceBias adds the slice bias to the costs of groups.
+// addSliceBias adds the slice bias to the costs of groups, as a part of the lowest cost. An unknown value counts as the
+// maximum.
 func (r *Fleet) addSliceBias(cost []float64) {
-	if !r.Sliced {
-		return
-	}
-	var memory, compute float64 // the maximum of one replica
-	for i := range r.Groups {
-		if s := r.Groups[i].Slice; s != nil {
-			memory = max(memory, model.AmountOr(s.MemoryMiB, 0)*r.gpusOf(i))
-			compute = max(compute, model.AmountOr(s.ComputeFraction, 0)*r.gpusOf(i))
-		}
-	}
 	scale := 0.0
 	for _, c := range cost {
 		if c > 0 && (scale == 0 || c < scale) {
 			scale = c
 		}
 	}
-	if scale == 0 {
-		scale = 1
-	}
 	for i := range r.Groups {
-		cost[i] += scale * r.bias(i, memory, compute)
+		s := cmp.Or(r.Groups[i].Slice, &model.Slice{})
+		bias := memoryBias*r.MemoryShare(s) + computeBias*model.AmountOr(s.ComputeFraction, 1)
+		cost[i] += cmp.Or(scale, 1) * bias * r.gpusOf(i)
 	}
-}
-
-// bias returns the bias of one replica. An unknown value counts as the maximum.
-func (r *Fleet) bias(i int, memory, compute float64) (sum float64) {
-	s, gpus := r.Groups[i].Slice, r.gpusOf(i)
-	if gpus == 0 {
-		return 0
-	}
-	if s == nil {
-		s = &model.Slice{}
-	}
-	add := func(bias, most, has float64) {
-		if most > 0 {
-			sum += bias * has / most
-		}
-	}
-	add(memoryBias, memory, model.AmountOr(s.MemoryMiB, memory/gpus)*gpus)
-	add(computeBias, compute, model.AmountOr(s.ComputeFraction, compute/gpus)*gpus)
-	return sum
 }
 
 // substitute finds the groups that could be launched for the same work, if some have a price and others do not.
@@ -228,6 +199,8 @@ func (r *Fleet) costs(y *Model) []float64 {
 			cost[i] *= rate
 		}
 	}
-	r.addSliceBias(cost)
+	if r.Sliced {
+		r.addSliceBias(cost)
+	}
 	return cost
 }

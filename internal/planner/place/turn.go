@@ -292,16 +292,6 @@ func (p *Search) Deferred() *model.Deferred {
 	return &all
 }
 
-// TurnOf returns the turn of a plan that takes on the first wanted item which this one defers; empty if there is none.
-func (p *Search) TurnOf(wanted func(*Item) bool) string {
-	for _, it := range p.DeferredItems() {
-		if wanted(it) {
-			return it.position
-		}
-	}
-	return ""
-}
-
 // keepForDeferred keeps the idle workers while some demand is not planned: it was not asked whether it needs them.
 func (p *Search) keepForDeferred(out *Outcome) {
 	if len(p.DeferredItems()) == 0 {

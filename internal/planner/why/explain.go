@@ -36,16 +36,6 @@ func Explain(s *model.Snapshot, policy model.Policy, q model.Question) (e model.
 		return e, &about
 	}
 	d := newDecision(place.Decide(s, policy))
-	asks := func(it *place.Item) bool {
-		if it.Gang != nil {
-			return q.AskedGang != nil && it.Gang.AsksAs(q.AskedGang)
-		}
-		return q.Demand != nil && same(it.Asked())
-	}
-	if turn := d.TurnOf(asks); before != "" && turn != "" { // what is assumed has its turn
-		s.Turn = turn
-		d = newDecision(place.Decide(s, policy))
-	}
 	e.Details = []model.Detail{}
 	switch {
 	case q.Demand != nil:
