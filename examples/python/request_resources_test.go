@@ -72,10 +72,10 @@ type nobody struct{}
 
 func (nobody) Views() []api.View                         { return nil }
 func (nobody) View(nodepool.ClusterKey) (api.View, bool) { return api.View{}, false }
-func (nobody) Get(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
+func (nobody) ResourceRequests(context.Context, nodepool.ClusterKey) ([]raydemand.Request, time.Time, error) {
 	return nil, time.Time{}, nodepool.ErrGone
 }
-func (nobody) Set(context.Context, nodepool.ClusterKey, []raydemand.Request, time.Time) error {
+func (nobody) SetResourceRequests(context.Context, nodepool.ClusterKey, []raydemand.Request, time.Time) error {
 	return nodepool.ErrGone
 }
 
