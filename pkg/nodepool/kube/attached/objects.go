@@ -205,21 +205,20 @@ func (o *Objects[E, T]) remove(object E) {
 // it one for another. The caller holds mu.
 func (o *Objects[E, T]) drop(object E, likely nodepool.ClusterKey) (before Object[T], was bool) {
 	key, name := likely, object.GetName()
-	if before, was = o.all[key][name]; !was {
+	if _, was = o.all[likely][name]; !was {
 		for key = range o.all {
-			if before, was = o.all[key][name]; was && key.Namespace == object.GetNamespace() {
+			if _, was = o.all[key][name]; was && key.Namespace == object.GetNamespace() {
 				break
 			}
 			was = false
 		}
 	}
-	if !was {
-		return Object[T]{}, false
+	if before = o.all[key][name]; was {
+		if delete(o.all[key], name); len(o.all[key]) == 0 {
+			delete(o.all, key)
+		}
 	}
-	if delete(o.all[key], name); len(o.all[key]) == 0 {
-		delete(o.all, key)
-	}
-	return before, true
+	return before, was
 }
 
 // replace takes a whole list of a namespace, or of all: the first one, the one after a watch broke, or none if they

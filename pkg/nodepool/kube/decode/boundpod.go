@@ -122,10 +122,8 @@ func positive(list corev1.ResourceList) landing.Quantities {
 func setRequests(pod *corev1.Pod) {
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
-			requests := corev1.ResourceList{}
-			maps.Copy(requests, containers[i].Resources.Limits)
-			maps.Copy(requests, containers[i].Resources.Requests)
-			containers[i].Resources.Requests = requests
+			resources := &containers[i].Resources
+			resources.Requests = merged(resources.Limits, resources.Requests)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,12 +62,7 @@ func checkContainers(group Fields, pod *corev1.Pod) {
 // checkResources reports what makes the API server reject the pod: negative amounts, and for resources such as
 // nvidia.com/gpu, which require whole numbers and equal requests and limits, any others.
 func checkResources(f Fields, c corev1.ResourceRequirements) {
-	all := maps.Clone(c.Requests)
-	if all == nil {
-		all = corev1.ResourceList{}
-	}
-	maps.Copy(all, c.Limits)
-	for _, resourceName := range sortedKeys(all) {
+	for _, resourceName := range sortedKeys(merged(c.Requests, c.Limits)) {
 		name := string(resourceName)
 		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
 			f.Report.Add(raydemand.Error, PodsRefused, f.at("resources")+"."+name, name,

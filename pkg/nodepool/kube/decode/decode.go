@@ -146,12 +146,14 @@ func Decode(reader sharing.Reader, rayCluster *unstructured.Unstructured) Decode
 	priceGroups(metadata, &cluster)
 	annotateGroups(metadata, cluster.Groups)
 	cluster.Unreadable = report.Unreadable
+	head := podShape(headPod)
+	addInto(head.Requests, collectorRequests(spec))
 	return Decoded{
 		Cluster:   cluster,
 		Ownership: ownershipOf(metadata, spec),
 		Findings:  report.All,
 		rest:      map[string]any{"spec": withoutTemplates(spec), "status": rayCluster.Object["status"]},
-		head:      headShape(spec, headPod),
+		head:      &head,
 	}
 }
 
@@ -208,17 +210,13 @@ func disprove(cluster *nodepool.Cluster, findings []raydemand.Finding, limitedSi
 		if !g.Broken || !runs[g.Name] {
 			continue
 		}
-		var refused, others []int
+		at, refused, others := fmt.Sprintf("spec.workerGroupSpecs[%d].", g.Index), []int{}, false
 		for k, f := range findings {
-			switch at := fmt.Sprintf("spec.workerGroupSpecs[%d].", g.Index); {
-			case f.Severity != raydemand.Error || !strings.HasPrefix(f.Field, at):
-			case f.Code == PodsRefused:
-				refused = append(refused, k)
-			default:
-				others = append(others, k)
+			if f.Severity == raydemand.Error && strings.HasPrefix(f.Field, at) {
+				refused, others = append(refused, k), others || f.Code != PodsRefused
 			}
 		}
-		if len(refused) == 0 || len(others) > 0 {
+		if len(refused) == 0 || others {
 			continue
 		}
 		g.Broken = false

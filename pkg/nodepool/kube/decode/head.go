@@ -90,13 +90,6 @@ func describeHead(object Fields, shape *landing.PodShape, key nodepool.ClusterKe
 	return head
 }
 
-// headShape returns what a head takes, with the container that the operator adds.
-func headShape(spec Fields, pod *corev1.Pod) *landing.PodShape {
-	shape := podShape(pod)
-	addInto(shape.Requests, collectorRequests(spec))
-	return &shape
-}
-
 // gcsPort returns the port of `ray start --head`, else the container port of that name, else Ray's default.
 func gcsPort(head Fields, pod *corev1.Pod) int32 {
 	if port, err := strconv.ParseUint(head.Texts("rayStartParams")["port"], 10, 16); err == nil && port > 0 {

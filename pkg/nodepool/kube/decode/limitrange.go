@@ -41,30 +41,30 @@ func limitedTo(cpu, memory string) corev1.ResourceRequirements {
 	list := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
 	}
-	return corev1.ResourceRequirements{Limits: list, Requests: maps.Clone(list)}
+	return corev1.ResourceRequirements{Limits: list, Requests: merged(list)}
 }
 
 // unlessInitOff begins a sentence on that init container, because it is unknown how the operator runs.
 const unlessInitOff = "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "
 
+// merged returns the amounts of all lists; of several amounts of a resource, the last one counts.
+func merged(lists ...corev1.ResourceList) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	for _, list := range lists {
+		maps.Copy(all, list)
+	}
+	return all
+}
+
 // containerLimits returns the items of a LimitRange for containers, with the defaults of the API server (Kubernetes
 // 1.36, SetDefaults_LimitRangeItem).
 func containerLimits(limits *corev1.LimitRange) (items []corev1.LimitRangeItem) {
 	for _, item := range limits.Spec.Limits {
-		if item.Type != corev1.LimitTypeContainer {
-			continue
+		if item.Type == corev1.LimitTypeContainer {
+			item.Default = merged(item.Max, item.Default)
+			item.DefaultRequest = merged(item.Min, item.Default, item.DefaultRequest)
+			items = append(items, item)
 		}
-		filled := func(list corev1.ResourceList, defaults ...corev1.ResourceList) corev1.ResourceList {
-			all := corev1.ResourceList{}
-			for _, more := range slices.Backward(defaults) {
-				maps.Copy(all, more)
-			}
-			maps.Copy(all, list)
-			return all
-		}
-		item.Default = filled(item.Default, item.Max)
-		item.DefaultRequest = filled(item.DefaultRequest, item.Default, item.Min)
-		items = append(items, item)
 	}
 	return items
 }
@@ -73,29 +73,18 @@ func containerLimits(limits *corev1.LimitRange) (items []corev1.LimitRangeItem) 
 // it, like the API server (Kubernetes 1.36, plugin/pkg/admission/limitranger): amounts below min or above max, limits
 // above their ratio to the request, and requests above a limit that a LimitRange sets.
 func limitFaults(ranges []*corev1.LimitRange, asks *corev1.ResourceRequirements) (faults []limitFault) {
-	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
-	maps.Copy(requests, asks.Limits) // what has only a limit requests it
-	maps.Copy(requests, asks.Requests)
-	maps.Copy(limits, asks.Limits)
-	limitedBy := map[corev1.ResourceName]*corev1.LimitRange{}
-	for _, in := range ranges {
-		for _, item := range slices.Backward(containerLimits(in)) { // the last item of a LimitRange counts
-			for name, amount := range item.Default {
-				if _, limited := limits[name]; !limited {
-					limits[name], limitedBy[name] = amount, in
-				}
-			}
-			for name, amount := range item.DefaultRequest {
-				if _, requested := requests[name]; !requested {
-					requests[name] = amount
-				}
-			}
+	limits, requests := corev1.ResourceList{}, corev1.ResourceList{}
+	for _, in := range slices.Backward(ranges) { // the first LimitRange counts, and the last item of it
+		for _, item := range containerLimits(in) {
+			maps.Copy(limits, item.Default)
+			maps.Copy(requests, item.DefaultRequest)
 		}
 	}
-	asks.Requests, asks.Limits = requests, limits
+	asks.Requests = merged(requests, asks.Limits, asks.Requests) // what has only a limit requests it
+	asks.Limits = merged(limits, asks.Limits)
 	for _, in := range ranges {
 		for _, item := range containerLimits(in) {
-			faults = append(faults, itemFaults(in, item, asks, limitedBy)...)
+			faults = append(faults, itemFaults(in, item, asks)...)
 		}
 	}
 	return faults
@@ -110,7 +99,7 @@ func podLimitFaults(ranges []*corev1.LimitRange, pod *corev1.Pod) (faults []limi
 	for _, in := range ranges {
 		for _, item := range in.Spec.Limits {
 			if item.Type == corev1.LimitTypePod {
-				faults = append(faults, itemFaults(in, item, asks, nil)...)
+				faults = append(faults, itemFaults(in, item, asks)...)
 			}
 		}
 	}
@@ -121,15 +110,11 @@ func podLimitFaults(ranges []*corev1.LimitRange, pod *corev1.Pod) (faults []limi
 	return faults
 }
 
-// itemFaults returns what an item of a LimitRange refuses. limitedBy are the LimitRanges that set limits by default.
+// itemFaults returns what an item of a LimitRange refuses.
 func itemFaults(
 	in *corev1.LimitRange, item corev1.LimitRangeItem, asks *corev1.ResourceRequirements,
-	limitedBy map[corev1.ResourceName]*corev1.LimitRange,
 ) (faults []limitFault) {
-	names := corev1.ResourceList{}
-	for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.MaxLimitRequestRatio} {
-		maps.Copy(names, list)
-	}
+	names := merged(item.Max, item.Min, item.Default, item.MaxLimitRequestRatio)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		limit, limited := asks.Limits[name]
 		request, requested := asks.Requests[name]
@@ -140,8 +125,9 @@ func itemFaults(
 		least, floored := item.Min[name]
 		ratio, related := item.MaxLimitRequestRatio[name]
 		times := 1000 * float64(limit.MilliValue()) / float64(request.MilliValue())
+		byDefault, sets := item.Default[name]
 		switch {
-		case limitedBy[name] == in && request.Cmp(limit) > 0:
+		case sets && byDefault.Equal(limit) && request.Cmp(limit) > 0:
 			refuse("requests", request.String(), "it sets the limit "+limit.String()+", below the request")
 		case bounded && !limited:
 			refuse("limits", "", "a limit of at most "+most.String())
