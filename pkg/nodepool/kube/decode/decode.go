@@ -190,7 +190,7 @@ func Join(d Decoded, pods []*Pod) nodepool.Cluster {
 	cluster.Unreadable = cluster.Unreadable || report.Unreadable
 	findings := slices.Concat(d.Findings, report.All)
 	disprove(&cluster, findings, d.limitedSince)
-	cluster.Findings = Limit(distinct(findings))
+	cluster.Findings = limited(findings)
 	return cluster
 }
 

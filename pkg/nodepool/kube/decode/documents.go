@@ -135,14 +135,11 @@ func (r *reading) document(document []byte, at Place) error {
 		}
 		return fmt.Errorf("%w: %w", ErrNoObject, err)
 	}
-	return r.add(object, at, 0)
+	return r.add(object, at)
 }
 
-// deepest bounds how deep lists may be nested. kubectl does not nest them.
-const deepest = 10
-
 // add adds an object, or the objects of a list.
-func (r *reading) add(object map[string]any, at Place, depth int) error {
+func (r *reading) add(object map[string]any, at Place) error {
 	kind, isText := object["kind"].(string)
 	items, hasItems := object["items"].([]any)
 	switch {
@@ -151,14 +148,12 @@ func (r *reading) add(object map[string]any, at Place, depth int) error {
 	case !isText:
 		return fmt.Errorf("kind is %s: want a name such as RayCluster", fieldpath.Of(object["kind"], nil))
 	case kind == "AppWrapper":
-		return r.addWrapped(object, at, depth)
+		return r.addWrapped(object, at)
 	case !strings.HasSuffix(kind, "List"):
 		r.objects, r.places = append(r.objects, object), append(r.places, at)
 		return nil
 	case object["items"] != nil && !hasItems:
 		return fmt.Errorf("items is %s: want a list of objects", fieldpath.Quoted(object["items"]))
-	case depth > deepest:
-		return fmt.Errorf("items: want lists nested at most %d deep", deepest)
 	}
 	for i, item := range items {
 		fields, isObject := item.(map[string]any)
@@ -166,7 +161,7 @@ func (r *reading) add(object map[string]any, at Place, depth int) error {
 			return fmt.Errorf("items[%d] is %s: want an object", i, fieldpath.Quoted(item))
 		}
 		inner := Place{at.Document, fmt.Sprintf("%sitems[%d]: ", at.Item, i), at.Twice}
-		if err := r.add(fields, inner, depth+1); err != nil {
+		if err := r.add(fields, inner); err != nil {
 			return fmt.Errorf("items[%d]: %w", i, err)
 		}
 	}
@@ -175,7 +170,7 @@ func (r *reading) add(object map[string]any, at Place, depth int) error {
 
 // addWrapped adds the objects in an AppWrapper of CodeFlare, which creates them in its namespace; without any, it adds
 // the AppWrapper.
-func (r *reading) addWrapped(wrapper map[string]any, at Place, depth int) error {
+func (r *reading) addWrapped(wrapper map[string]any, at Place) error {
 	before := len(r.objects)
 	for i, component := range FieldsOf(wrapper, nil).Object("spec").Objects("components") {
 		object, isObject := component.Get("template").Raw().(map[string]any)
@@ -183,7 +178,7 @@ func (r *reading) addWrapped(wrapper map[string]any, at Place, depth int) error 
 			continue
 		}
 		inner := Place{at.Document, fmt.Sprintf("%sspec.components[%d].template: ", at.Item, i), at.Twice}
-		if err := r.add(object, inner, depth+1); err != nil {
+		if err := r.add(object, inner); err != nil {
 			return fmt.Errorf("spec.components[%d].template: %w", i, err)
 		}
 	}

@@ -102,16 +102,6 @@ func (f Fields) Int64(name string) int64 {
 	return n
 }
 
-// distinct removes repeated findings, so that a field that is read twice is reported once.
-func distinct(list []raydemand.Finding) []raydemand.Finding {
-	seen := make(map[raydemand.Finding]bool, len(list))
-	return slices.DeleteFunc(list, func(f raydemand.Finding) bool {
-		again := seen[f]
-		seen[f] = true
-		return again
-	})
-}
-
 // Report collects the findings about one object.
 type Report struct {
 	Object string
@@ -139,13 +129,16 @@ func Short(text string) string {
 // MostOfOneCode is how many findings with the same code one RayCluster can have.
 const MostOfOneCode = 20
 
-// Limit keeps at most MostOfOneCode findings of each code; the last one says how many more there are.
-func Limit(all []raydemand.Finding) []raydemand.Finding {
-	counts, last := map[string]int{}, map[string]int{}
-	var kept []raydemand.Finding
+// limited removes repeated findings, so that a field that is read twice is reported once, and keeps at most
+// MostOfOneCode of each code; the last one says how many more there are.
+func limited(all []raydemand.Finding) (kept []raydemand.Finding) {
+	seen, counts, last := make(map[raydemand.Finding]bool, len(all)), map[string]int{}, map[string]int{}
 	for _, f := range all {
-		counts[f.Code]++
-		if counts[f.Code] <= MostOfOneCode {
+		if seen[f] {
+			continue
+		}
+		seen[f] = true
+		if counts[f.Code]++; counts[f.Code] <= MostOfOneCode {
 			last[f.Code] = len(kept)
 			kept = append(kept, f)
 		}

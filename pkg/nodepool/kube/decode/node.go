@@ -2,7 +2,6 @@ package decode
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -278,16 +277,8 @@ const (
 // is not being deleted or has no node. The deletion of a spot machine without a reason of Karpenter's own comes from
 // the cloud: providers delete the NodeClaim when they receive an interruption.
 func ClaimDeparture(object *unstructured.Unstructured) (node string, notice *departure.Notice) {
-	var read struct {
-		claimObject
-		Spec struct {
-			ExpireAfter            string `json:"expireAfter"`
-			TerminationGracePeriod string `json:"terminationGracePeriod"`
-		} `json:"spec"`
-	}
-	text, err := json.Marshal(object.Object)
-	if err != nil || json.Unmarshal(text, &read) != nil ||
-		read.Metadata.DeletionTimestamp == nil || read.Status.NodeName == "" {
+	read, err := fromJSON[claimObject](object.Object)
+	if err != nil || read.Metadata.DeletionTimestamp == nil || read.Status.NodeName == "" {
 		return "", nil
 	}
 	claim := &read.Metadata

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,13 +40,9 @@ type nodePool struct {
 func ReadNodePool(object map[string]any) (landing.Ceiling, error) {
 	name, ceiling := nameIn(object), landing.Ceiling{Source: landing.FromKarpenter}
 	ceiling.Group, _, _ = unstructured.NestedString(object, "metadata", "name")
-	var pool nodePool
-	text, err := json.Marshal(object)
-	if err == nil {
-		err = json.Unmarshal(text, &pool)
-	}
+	pool, err := fromJSON[nodePool](object)
 	if err != nil {
-		return ceiling, fmt.Errorf("reading NodePool %s: %w", name, withField(object, &pool, err))
+		return ceiling, fmt.Errorf("reading NodePool %s: %w", name, err)
 	}
 	own := pool.Spec.Template
 	made := &corev1.Node{Spec: corev1.NodeSpec{Taints: own.Spec.Taints}}
@@ -98,6 +93,8 @@ type claimObject struct {
 		Resources    struct {
 			Requests corev1.ResourceList `json:"requests"`
 		} `json:"resources"`
+		ExpireAfter            string `json:"expireAfter"`
+		TerminationGracePeriod string `json:"terminationGracePeriod"`
 	} `json:"spec"`
 	Status struct {
 		NodeName    string              `json:"nodeName"`
@@ -108,13 +105,8 @@ type claimObject struct {
 
 // ReadNodeClaim converts a NodeClaim as the API server writes it.
 func ReadNodeClaim(object *unstructured.Unstructured) (landing.NodeClaim, error) {
-	var read claimObject
-	text, err := json.Marshal(object.Object)
-	if err == nil {
-		err = json.Unmarshal(text, &read)
-	}
+	read, err := fromJSON[claimObject](object.Object)
 	if err != nil {
-		err = withField(object.Object, &read, err)
 		return landing.NodeClaim{}, fmt.Errorf("reading NodeClaim %s: %w", object.GetName(), err)
 	}
 	claim := landing.NodeClaim{

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -103,11 +102,7 @@ func HasDevices(apiVersion string) bool {
 }
 
 func decodeInto[T any](fields map[string]any, kind string, add func(*T) error) error {
-	object := new(T)
-	document, err := json.Marshal(fields)
-	if err == nil {
-		err = json.Unmarshal(document, object)
-	}
+	object, err := fromJSON[T](fields)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", kind, nameIn(fields), err)
 	}

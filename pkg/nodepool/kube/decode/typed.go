@@ -25,13 +25,20 @@ func Typed(object map[string]any, into any) (unreadable []string) {
 	return unreadable
 }
 
-// withField returns an error that names the field of the object whose value has another type than in the struct into
-// which it is decoded, or err if there is none.
-func withField(object map[string]any, into any, err error) error {
-	if faults := typeFaults(object, into); len(faults) > 0 {
-		return errors.New(faults[0])
+// fromJSON decodes an object by its JSON form. The error names the field whose value has another type than in T.
+func fromJSON[T any](object map[string]any) (*T, error) {
+	into := new(T)
+	text, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(text, into)
 	}
-	return err
+	if err == nil {
+		return into, nil
+	}
+	if faults := typeFaults(object, into); len(faults) > 0 {
+		return nil, errors.New(faults[0])
+	}
+	return nil, err
 }
 
 func typeFaults(object map[string]any, into any) (faults []string) {
