@@ -444,7 +444,7 @@ func stripContainers(stripped, pod *corev1.Pod) {
 	for i, c := range pod.Spec.Containers {
 		kept := corev1.Container{Name: c.Name, Image: c.Image}
 		if i == 0 {
-			kept.Ports, kept.VolumeMounts, kept.EnvFrom = c.Ports, c.VolumeMounts, c.EnvFrom
+			kept.Ports, kept.VolumeMounts = c.Ports, c.VolumeMounts
 		}
 		if c.Name == autoscalerContainer {
 			kept.Command, kept.Args = c.Command, c.Args

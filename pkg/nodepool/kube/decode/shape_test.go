@@ -103,20 +103,14 @@ containers: [{resources: {limits: {cpu: 500m}}}]
 	}
 }
 
-func TestRequestsOfAPodAreWhatTheSchedulerAsksFor(t *testing.T) {
+// What the scheduler counts of a pod is in TestABoundPodTakesWhatTheSchedulerCounts.
+func TestRequestsOfATemplateAreThoseOfItsPods(t *testing.T) {
 	cpu := func(milli raydemand.Amount) landing.Quantities { return landing.Quantities{"cpu": milli * 10} }
 	tests := []struct {
 		name, template string
 		want           landing.Quantities
 	}{
-		{"containers add up", `containers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 500m}}}]`, cpu(1500)},
-		{"a request comes before a limit", `containers: [{resources: {requests: {cpu: 1}, limits: {cpu: 4}}}]`, cpu(1000)},
 		{"a limit alone is the request", `containers: [{resources: {limits: {nvidia.com/gpu: 2}}}]`, landing.Quantities{"nvidia.com/gpu": raydemand.Whole(2)}},
-		{"a larger init container counts alone", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 3}}}, {resources: {requests: {cpu: 2}}}]}`, cpu(3000)},
-		{"a smaller init container does not count", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 200m}}}]}`, cpu(1000)},
-		{"an init container that keeps running adds up", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 200m}}}]}`, cpu(1200)},
-		{"an init container runs beside those that were started before", `{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 3}}}]}`, cpu(4000)},
-		{"overhead comes on top", `{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}`, cpu(1250)},
 		{"the pod's own requests replace the sum", `{containers: [{resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 6}, limits: {cpu: 8}}}`, cpu(6000)},
 		{"nothing asked is nothing", `containers: [{resources: {requests: {cpu: 0}}}]`, landing.Quantities{}},
 	}
