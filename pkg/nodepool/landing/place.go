@@ -20,8 +20,6 @@ type Place struct {
 	// SameNodes says that new nodes of the pool are in several places, one for each assumption about what they
 	// have: a node that is added in one of these places is one fewer in the others. No pod is accepted by two of them.
 	SameNodes bool `json:"sameNodes,omitempty"`
-	// Like is the node that shows what a new one has, if nodes of the pool differ.
-	Like string `json:"like,omitempty"`
 	// AnySize says that the pool adds nodes of any size, as Karpenter does, or of an unknown shape. Then Free is the
 	// total over all of them, a resource that is not in Free bounds nothing, and Cards do not apply.
 	AnySize bool `json:"anySize,omitempty"`

@@ -425,7 +425,7 @@ func (t *stocktaking) addAlike(room *Room, kinds []int) {
 		cards, order := first.cards()
 		t.places = append(t.places, Place{Pool: room.Pool, New: true, Nodes: room.MayAddNodes,
 			SameNodes: len(same) < len(kinds), Free: first.has, Devices: leastDevices(first.nodes),
-			Cards: t.inPercent(cards), CardOrder: order, Accepts: t.names(same), Like: first.likeName()})
+			Cards: t.inPercent(cards), CardOrder: order, Accepts: t.names(same)})
 		rest = slices.DeleteFunc(slices.Clone(rest), func(i int) bool { return slices.Contains(same, i) })
 	}
 }

@@ -41,9 +41,6 @@ func placeText(p landing.Place) string {
 	for _, card := range p.Cards {
 		words = append(words, fmt.Sprintf("card(%d of %d ×%d)", *card.Memory, card.Total, max(card.Count, 1)))
 	}
-	if p.Like != "" {
-		words = append(words, "like "+p.Like)
-	}
 	if p.SameNodes {
 		words = append(words, "same nodes")
 	}
@@ -99,10 +96,10 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 		{"a declared shape", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{declared}, []landing.Spec{{Name: "d", MaxNodes: new(int64(2))}}, nil,
 			[]string{"new of d ×2 cpu 8 gpu 8 for g0"}},
 		{"a new node has no more than the smallest that fits", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil,
-			[]landing.Ceiling{ceiling("a", 0, 3)}, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0", "new of a ×1 cpu 8 gpu 4 like n1 for g0"}},
+			[]landing.Ceiling{ceiling("a", 0, 3)}, []string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0", "new of a ×1 cpu 8 gpu 4 for g0"}},
 		{"which may differ for each kind of pods", []landing.PodShape{asks("nvidia.com/gpu", 1), asks("nvidia.com/gpu", 8)},
 			[]landing.Node{gpu("n1"), gpu("n2", announces("nvidia.com/gpu", 8))}, nil, []landing.Ceiling{ceiling("a", 0, 3)},
-			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0+g1", "new of a ×1 cpu 8 gpu 4 like n1 same nodes for g0",
+			[]string{"n1 ×1 cpu 8 gpu 4 for g0", "n2 ×1 cpu 8 gpu 8 for g0+g1", "new of a ×1 cpu 8 gpu 4 same nodes for g0",
 				"new of a ×1 cpu 8 gpu 8 same nodes for g1"}},
 		{"a declared shape says what a new node has, whatever others have", []landing.PodShape{asks("nvidia.com/gpu", 1)},
 			[]landing.Node{inPool("d", gpu("n1")), inPool("d", gpu("n2", announces("nvidia.com/gpu", 16))), declared},
@@ -114,7 +111,7 @@ func TestPlacesAreWhatIsFreeAndWhatPoolsMayAdd(t *testing.T) {
 		{"cards of the smallest", []landing.PodShape{asks("aliyun.com/gpu-mem", 8)},
 			[]landing.Node{cards, inPool("a", gpuNode("m", quantities("aliyun.com/gpu-mem", 48), "ack.node.gpu.schedule=share aliyun.accelerator/nvidia_count=2"))}, nil,
 			[]landing.Ceiling{ceiling("a", 0, 3)}, []string{"n ×1 gpu-mem 60 cpu 8 card(15 of 15 ×4) for g0", "m ×1 gpu-mem 48 cpu 8 card(24 of 24 ×2) for g0",
-				"new of a ×1 gpu-mem 48 cpu 8 card(15 of 15 ×2) like n for g0"}},
+				"new of a ×1 gpu-mem 48 cpu 8 card(15 of 15 ×2) for g0"}},
 		{"limits of a NodePool", []landing.PodShape{asks("nvidia.com/gpu", 1), asks("cpu", 1)}, []landing.Node{ofKarpenter("k", 4)}, nil,
 			[]landing.Ceiling{limitedTo("k", "nvidia.com/gpu", 10)}, []string{"k-x ×1 cpu 8 gpu 4 for g0+g1", "any size of k ×? gpu 6 for g0+g1"}},
 		{"a NodePool that is full", []landing.PodShape{asks("nvidia.com/gpu", 1)}, []landing.Node{ofKarpenter("k", 4)}, nil,

@@ -257,12 +257,11 @@ var everyNodeHas = map[string]bool{"cpu": true, "memory": true, "pods": true}
 type newNode struct {
 	// has is empty if no pod fits on a node like those that are known.
 	has Quantities
-	// pods is how many of the kind fit, and like is the node on which the fewest fit.
+	// pods is how many of the kind fit on the node on which the fewest fit.
 	pods int64
-	like *Node
-	// nodes are those that show what a new one has. unequal: more pods fit on one of them than on another.
-	nodes             []*Node
-	unequal, declared bool
+	// nodes are those that show what a new one has.
+	nodes    []*Node
+	declared bool
 }
 
 // show adds a node on which so many pods fit, if it were empty.
@@ -270,9 +269,8 @@ func (n *newNode) show(node *Node, pods int64) {
 	if pods == 0 || n.declared && !node.Declared {
 		return
 	}
-	n.unequal = n.unequal || n.like != nil && n.pods != pods
-	if n.like == nil || pods < n.pods {
-		n.pods, n.like = pods, node
+	if n.pods == 0 || pods < n.pods {
+		n.pods = pods
 	}
 	n.add(node)
 }
@@ -301,14 +299,6 @@ func (n *newNode) without(coming map[*Node]bool) *newNode {
 		return n
 	}
 	return &rest
-}
-
-// likeName names the node whose shape counts; empty if all nodes hold as many pods.
-func (n *newNode) likeName() string {
-	if !n.unequal {
-		return ""
-	}
-	return n.like.Name
 }
 
 func (n *newNode) equalCards(other *newNode) bool {
