@@ -184,7 +184,6 @@ func TestAPlanTakesLimitRangesIntoAccount(t *testing.T) {
 	for _, c := range []struct{ namespace, item, want string }{
 		{"n", `"defaultRequest": {"cpu": "3"}`, "launch 2 × g"},
 		{"other", `"defaultRequest": {"cpu": "3"}`, "launch 8 × g"},
-		{"other", `"defaultRequest": {"cpu": "3"}`, `the RayCluster is of namespace "n", and none of kubeLimitRanges is`},
 		{"n", `"min": {"memory": "512Mi"}`, "LimitRange l refuses every pod of the group: unless the operator"},
 		{"n", `"min": {"memory": "lots"}`, `kubeLimitRanges[0]: spec.limits[0].min.memory is "lots": want a Kubernetes quantity of 0 or more`},
 		{"n", `"max": [1]`, "kubeLimitRanges[0]: spec.limits[0].max is [1]: want an object"},

@@ -309,5 +309,10 @@ func (p *Search) gangsWithPlaces() (all []*Gang) {
 	return all
 }
 
+// TooSmall reports whether a domain has less in total than an option asks for, even if nothing else is placed.
+func (p *Search) TooSmall(o []*Item, within Domain) bool {
+	return len(p.roomy(p.untouched, []Domain{within}, o)) == 0
+}
+
 // OpenDomains lists where a gang may be placed, before anything is placed.
 func (p *Search) OpenDomains(g *Gang) []Domain { return p.domains(p.untouched, g) }

@@ -123,15 +123,23 @@ func (d *decision) elsewhereBound(it *place.Item, i int) model.Reason {
 	if gang == nil || gang.TopologyLabel == "" {
 		return model.Reason{}
 	}
-	label := gang.TopologyLabel
+	label, option := gang.TopologyLabel, gang.Options[it.Option]
 	at := slices.IndexFunc(d.out.Runs, func(r place.Run) bool { return slices.Contains(r.Gangs, gang) })
+	own := place.Domain{Topology: d.Topology(label), Value: d.Topology(label).Of[g.Shape.Labels]}
 	switch {
 	case !g.Carries(label):
 		return unlabelled.with(label)
-	case at >= 0 && gang.Held && !d.out.Runs[at].Within.Admits(g.Shape.Labels):
+	case at < 0 || d.out.Runs[at].Within == own:
+		return model.Reason{}
+	case gang.Held:
 		return othersOn.with(d.valuesOf([]place.Domain{d.out.Runs[at].Within}, label))
+	case !d.TooSmall(option, own) &&
+		(gang.Strategy != raydemand.StrictSpread || d.boundOf(i).room >= place.BundlesOf(option)):
+		return model.Reason{}
 	}
-	return model.Reason{}
+	unlaunched := &decision{Search: d.Search, given: make([]int64, len(d.Groups)), bounds: map[int]bound{}}
+	return after(fmt.Sprintf("%s has no room for the gang's %s: ", d.valuesOf([]place.Domain{own}, label),
+		model.Plural(int64(len(gang.Alternatives()[it.Option])), "bundle")), unlaunched.boundOf(i).Reason)
 }
 
 // codeOf returns the code of demand by the groups that could serve it, or "" if no pod of theirs will ever run.
