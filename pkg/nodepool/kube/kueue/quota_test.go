@@ -292,6 +292,30 @@ func TestAPendingSliceIsReportedBesideTheAdmittedOne(t *testing.T) {
 	}
 }
 
+func TestARayClusterThatKueueCannotStartAgainIsFound(t *testing.T) {
+	const failed = `
+status:
+  conditions: [{type: Finished, status: "True", reason: FailedToStart, lastTransitionTime: "2026-11-23T11:59:00Z", message: "conflict for annotations"}]
+`
+	c := cluster()
+	c.Suspended = true
+	own := workloads{slice(t, "a", "2", "0", failed)}
+	found := own.neverStarts(c)
+	if found == nil || !strings.Contains(found.Fix, "/spec/workerGroupSpecs/1/template/metadata/annotations") ||
+		!strings.Contains(found.Seen, "conflict for annotations") {
+		t.Fatalf("%+v", found)
+	}
+	if c.Suspended = false; own.neverStarts(c) != nil {
+		t.Error("found although it runs")
+	}
+	c.Suspended = true
+	next := slice(t, "b", "2", "0", refusal)
+	next.Metadata.Annotations[replaces] = "ml/a"
+	if append(own, next).neverStarts(c) != nil {
+		t.Error("found although another Workload waits")
+	}
+}
+
 // TestAStatusThatShowsMoreThanOthersHadCounts is for an elastic job that grows all the time while others take quota.
 func TestAStatusThatShowsMoreThanOthersHadCounts(t *testing.T) {
 	gpus := flavored{"ondemand", "nvidia.com/gpu"}

@@ -219,4 +219,7 @@ func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 	}
 	most := func(of flavored) (raydemand.Amount, string) { return w.mostOf(queue, of) }
 	cluster.Queue.Quota = own.quota(cluster, queue, most, others, w.now())
+	if found := own.neverStarts(cluster); found != nil {
+		cluster.Findings = append(cluster.Findings, *found)
+	}
 }
