@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -139,6 +140,11 @@ func NewManager(config *rest.Config, options Options) (*Manager, error) {
 		Logger:  logr.FromSlogHandler(options.Logger.Handler()),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: cacheOptions(options),
+		// Methods of discovery take no context, so the client ends them.
+		MapperProvider: func(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
+			return apiutil.NewDynamicRESTMapper(config,
+				&http.Client{Transport: client.Transport, Timeout: reflector.RequestTimeout})
+		},
 	}
 	managerOptions.Cache.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
 		m.watchError.Store(&err)
