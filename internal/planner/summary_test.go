@@ -110,7 +110,7 @@ func TestDemandForNothingIsNotSaidToBeServedByNodes(t *testing.T) {
 			want = "1 requires no resources, so nothing is launched for it"
 		}
 		if got := d.Tally(); got != want {
-			t.Errorf("%s: %s, want %q", d.About(), got, want)
+			t.Errorf("%+v: %s, want %q", d, got, want)
 		}
 	}
 }

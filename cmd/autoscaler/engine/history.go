@@ -213,13 +213,6 @@ func (k stored) entry() apiv1.HistoryEntry {
 	return past
 }
 
-// Used returns how much of the memory of the history is in use, from 0 to 1.
-func (h *History) Used() float64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return float64(h.used) / float64(h.bytes)
-}
-
 // compressors are reused: each holds most of a MiB.
 var compressors = sync.Pool{New: func() any {
 	w, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid

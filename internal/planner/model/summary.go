@@ -142,7 +142,8 @@ func (d *DemandSummary) TallyWaiting(waitingFor string) string {
 	return strings.Join(texts, ", ")
 }
 
-// asksForNothing reports whether the demand has only empty bundles, so that it counts as served even before a node runs.
+// asksForNothing reports whether the demand has only empty bundles, so that it counts as served even before a node
+// runs.
 func (d *DemandSummary) asksForNothing() bool {
 	bundles, selectors := []raydemand.Bundle{d.Resources}, d.Selectors
 	if d.Gang != nil {
@@ -150,14 +151,6 @@ func (d *DemandSummary) asksForNothing() bool {
 	}
 	return !slices.ContainsFunc(bundles, func(b raydemand.Bundle) bool { return !b.IsZero() }) &&
 		!slices.ContainsFunc(selectors, func(s raydemand.Selector) bool { return len(s) > 0 })
-}
-
-// About describes the demand: a bundle with its labels, or a gang by its ID.
-func (d *DemandSummary) About() string {
-	if d.Gang == nil {
-		return Describe(raydemand.Request{Bundle: d.Resources, Selectors: d.Selectors, Slice: d.Slice})
-	}
-	return strings.TrimSpace(fmt.Sprintf("gang %s of %d bundles, %s", d.Gang.ID, len(d.Gang.Bundles), d.Gang.Strategy))
 }
 
 // Earliest returns the earlier of two times. A zero time is unknown.

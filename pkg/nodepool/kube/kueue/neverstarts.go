@@ -36,7 +36,8 @@ func (all workloads) neverStarts(cluster *nodepool.Cluster) *raydemand.Finding {
 	}
 	return &raydemand.Finding{
 		Code: NeverStarts, Severity: raydemand.Error, Object: "RayCluster " + cluster.Key.String(),
-		Field: "spec.suspend", Seen: "true, and Workload " + last.Metadata.Name + " is Finished: " + decode.Short(end.Message),
+		Field: "spec.suspend",
+		Seen:  "true, and Workload " + last.Metadata.Name + " is Finished: " + decode.Short(end.Message),
 		Why: "Kueue could not start it again and does not try any more: the annotations that Kueue left in its pod " +
 			"templates contradict its new Workload (Kueue before 0.18.4)",
 		Fix: fmt.Sprintf("kubectl patch raycluster %s -n %s --type=json -p '%s]'; keep annotations of your own",
