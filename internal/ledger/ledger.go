@@ -1,8 +1,7 @@
 // Package ledger adds up what the pods of RayClusters cost since this process observes them: pod-seconds, GPU-seconds
-// and money, by RayCluster, group, owner, Ray job and cause. It gets what is seen as values with a time, and integrates
-// between them. It must not ask for the time, know Kubernetes, Ray or the planner, decide what a pod costs and why it
-// exists, or keep anything by the hour: what it counts only grows, and Prometheus keeps that. Its size is bounded: see
-// Limits.
+// and money, by RayCluster, group, owner and cause. It gets what is seen as values with a time, and integrates between
+// them. It must not ask for the time, know Kubernetes, Ray or the planner, decide what a pod costs and why it exists,
+// or keep anything by the hour: what it counts only grows, and Prometheus keeps that. Its size is bounded: see Limits.
 package ledger
 
 import (
