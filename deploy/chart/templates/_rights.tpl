@@ -64,7 +64,7 @@
 {{- end }}
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: {{ .Values.singleNamespaceInstall | ternary "[get]" "[get, list, watch]" }} # optional
+  verbs: {{ .Values.singleNamespaceInstall | ternary "[get]" "[get, list, watch]" }} # optional: without it, RayClusters without a mode of their own are not written to
 {{- if or (not .Values.singleNamespaceInstall) .Values.allPodsRbacEnable }}
 - apiGroups: [resource.k8s.io]
   resources: [resourceslices, resourceclaims, deviceclasses, resourceclaimtemplates]
