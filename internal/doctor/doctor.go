@@ -75,13 +75,12 @@ func withoutDuplicates(all []occurrence) []occurrence {
 }
 
 func (c occurrence) finding() Finding {
-	const mostOfSeen = 120
 	why := cmp.Or(c.Why, c.by.Why)
 	if c.More != "" {
 		why += "; " + c.More
 	}
 	return Finding{Code: c.by.Code, Severity: cmp.Or(c.Severity, c.by.Severity),
-		Object: c.Object.String(), Field: cmp.Or(c.Field, c.Path.String()), Seen: fieldpath.Excerpt(c.Seen, mostOfSeen),
+		Object: c.Object.String(), Field: cmp.Or(c.Field, c.Path.String()), Seen: c.Seen,
 		Why: why, Fix: c.Fix.text(c.Object), Docs: docsPage + c.by.Code}
 }
 

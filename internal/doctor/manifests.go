@@ -173,6 +173,8 @@ func describeOurs(object *Object, at *unstructured.Unstructured) {
 			object.Unreadable = []string{request.Unreadable}
 		case object.RayCluster == "":
 			object.Unreadable = []string{"spec.rayCluster: want the name of a RayCluster of the namespace"}
+		case len(request.Requests) == 0:
+			object.Unreadable = []string{"spec.bundles: want at least one kind of bundle"}
 		}
 	}
 }

@@ -101,6 +101,18 @@ spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundles: [{resources: {}}]
 	}
 }
 
+func TestARequestWithoutBundlesIsAFault(t *testing.T) {
+	found := examine(t, policied(t, "", `
+apiVersion: heliostat.dev/v1alpha1
+kind: ResourceRequest
+metadata: {name: held, namespace: ml}
+spec: {rayCluster: llm, owner: ann, leaseSeconds: 60, bundels: [{resources: {GPU: 1}}]}
+`))
+	if len(found) != 1 || found[0].Code != "object-unreadable" || found[0].Seen != "spec.bundles: want at least one kind of bundle" {
+		t.Errorf("found %+v", found)
+	}
+}
+
 func TestAVersionThatHeliostatDoesNotServeIsReported(t *testing.T) {
 	for kind, version := range map[string]string{"ResourceRequest": "heliostat.dev/v1", "CapacityPolicy": "5"} {
 		object := "\napiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: held, namespace: ml}\nspec: {rayCluster: llm}\n"

@@ -106,9 +106,9 @@ func openOn(name string, nodes []Node) string {
 		switch why := nodes[i].open(name); {
 		case why == "":
 		case nodes[i].Declared:
-			return "; new nodes of pool " + nodes[i].Name + " may: " + why
+			return "; new nodes of pool " + nodes[i].Name + " may have it: " + why
 		default:
-			return "; node " + nodes[i].Name + " may: " + why
+			return "; node " + nodes[i].Name + " may have it: " + why
 		}
 	}
 	return ""
@@ -163,7 +163,7 @@ func (p *PodShape) describe(node *Node, m mismatch) string {
 			text = "has no devices for a claim of ResourceClaimTemplate " + template
 		}
 		if why := node.open(m.what); why != "" {
-			text += " (it may: " + why + ")"
+			text += " (but may have some: " + why + ")"
 		}
 		return text
 	default: // tooSmall
