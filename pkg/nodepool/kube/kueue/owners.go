@@ -51,12 +51,20 @@ type Owners struct {
 	now   func() time.Time
 	// changed is called after the result for a RayCluster changed.
 	changed func(nodepool.ClusterKey)
-	// reading has a place for each reading that a cycle requested.
-	reading chan struct{}
+	// places has one for each reading that is made at the same time.
+	places chan struct{}
 
 	mu sync.Mutex
-	// Guarded by mu. answers are those about RayClusters that have been asked about.
-	answers map[nodepool.ClusterKey]ownerAnswer
+	// Guarded by mu. answers are those about RayClusters that have been asked about; requested are the readings that
+	// have not ended.
+	answers   map[nodepool.ClusterKey]ownerAnswer
+	requested map[reading]bool
+}
+
+// reading is a requested reading of the owners of a RayCluster.
+type reading struct {
+	cluster nodepool.ClusterKey
+	from    decode.Ownership
 }
 
 // ownerAnswer is what the owners of a RayCluster say.
@@ -73,14 +81,15 @@ type ownerAnswer struct {
 func NewOwners(client metadata.Interface, whole dynamic.Interface, kinds meta.RESTMapper, log *slog.Logger,
 	changed func(nodepool.ClusterKey)) *Owners {
 	return &Owners{
-		client:  client,
-		whole:   whole,
-		kinds:   kinds,
-		log:     log,
-		now:     time.Now,
-		changed: changed,
-		answers: map[nodepool.ClusterKey]ownerAnswer{},
-		reading: make(chan struct{}, ownerReaders),
+		client:    client,
+		whole:     whole,
+		kinds:     kinds,
+		log:       log,
+		now:       time.Now,
+		changed:   changed,
+		answers:   map[nodepool.ClusterKey]ownerAnswer{},
+		requested: map[reading]bool{},
+		places:    make(chan struct{}, ownerReaders),
 	}
 }
 
@@ -115,7 +124,7 @@ func (p *Owners) AddTo(cluster *nodepool.Cluster, from decode.Ownership) {
 }
 
 // known returns the last answer about a RayCluster, and requests a reading if there is none or it is old. A reading
-// that fails is requested again after a pause.
+// that fails is requested again after a pause, and none while it waits for a place or for the API server.
 func (p *Owners) known(key nodepool.ClusterKey, from decode.Ownership) ownerAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,26 +135,29 @@ func (p *Owners) known(key nodepool.ClusterKey, from decode.Ownership) ownerAnsw
 	if now := p.now(); !now.Before(answer.until) {
 		answer.until = now.Add(failurePause)
 		p.answers[key] = answer
-		go p.read(key, from)
+		if r := (reading{key, from}); !p.requested[r] {
+			p.requested[r] = true
+			go p.read(r)
+		}
 	}
 	return answer
 }
 
 // read makes a requested reading, and keeps the answer unless the RayCluster is gone or has another owner by then.
-func (p *Owners) read(key nodepool.ClusterKey, from decode.Ownership) {
-	p.reading <- struct{}{}
-	defer func() { <-p.reading }()
-	answer, err := p.follow(context.Background(), key, from)
-	if err != nil {
-		p.log.Debug("cannot read owners", "cluster", key.String(), "reason", err)
-		return
-	}
+func (p *Owners) read(r reading) {
+	p.places <- struct{}{}
+	defer func() { <-p.places }()
+	answer, err := p.follow(context.Background(), r.cluster, r.from)
 	p.mu.Lock()
-	asked := p.answers[key].of == from.Controller
-	news := asked && p.remember(key, answer)
+	delete(p.requested, r)
+	asked := p.answers[r.cluster].of == r.from.Controller
+	news := err == nil && asked && p.remember(r.cluster, answer)
 	p.mu.Unlock()
+	if err != nil {
+		p.log.Debug("cannot read owners", "cluster", r.cluster.String(), "reason", err)
+	}
 	if news {
-		p.changed(key)
+		p.changed(r.cluster)
 	}
 }
 

@@ -3,6 +3,7 @@ package kueue
 import (
 	"errors"
 	"log/slog"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -337,16 +338,13 @@ func TestAnOlderReadingOfOwnersDoesNotReplaceANewerAnswer(t *testing.T) {
 	key := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 	from := decode.Ownership{Controller: decode.Controller{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "train", UID: "uid-of-train"}}
 	h := newHousehold(t, rayJob("", nil))
-	c := nodepool.Cluster{Key: key}
-	h.AddTo(&c, from)                            // requests a reading
-	old, err := h.follow(t.Context(), key, from) // the reader's, in flight
+	h.answers[key] = ownerAnswer{of: from.Controller} // a reading is requested
+	old, err := h.follow(t.Context(), key, from)      // the reader's, in flight
 	if err != nil {
 		t.Fatal(err)
 	}
-	h2 := newHousehold(t, rayJob("gpus", nil)) // the owner got a queue
-	h.client = nil
-	h.Owners.client = h2.Owners.client
-	queue, err := h.Read(t.Context(), key, from, time.Time{}) // before a patch
+	h.Owners.client = newHousehold(t, rayJob("gpus", nil)).Owners.client // the owner got a queue
+	queue, err := h.Read(t.Context(), key, from, time.Time{})            // before a patch
 	if err != nil || !queue.Queued() {
 		t.Fatal(queue, err)
 	}
@@ -356,9 +354,27 @@ func TestAnOlderReadingOfOwnersDoesNotReplaceANewerAnswer(t *testing.T) {
 		h.remember(key, old)
 	}
 	h.mu.Unlock()
-	c = nodepool.Cluster{Key: key}
+	c := nodepool.Cluster{Key: key}
 	h.AddTo(&c, from)
 	if !c.Queue.Queued() {
 		t.Error("the queue that was read before the patch is forgotten: an older reading replaced it for ten minutes")
+	}
+}
+
+func TestReadingsOfOwnersDoNotPileUpWhileTheAPIServerHangs(t *testing.T) {
+	h := newHousehold(t, rayJob("research", nil))
+	now := time.Now()
+	h.Owners.now = func() time.Time { return now }
+	for range ownerReaders { // as readings that get no answer
+		h.places <- struct{}{}
+	}
+	from := decode.DecodeObject(templatedCluster(t, byTrain))
+	before := goruntime.NumGoroutine()
+	for range 10 {
+		h.AddTo(&from.Cluster, from.Ownership)
+		now = now.Add(failurePause)
+	}
+	if n := goruntime.NumGoroutine() - before; n > 1 {
+		t.Errorf("%d readings of one RayCluster's owners wait", n)
 	}
 }
