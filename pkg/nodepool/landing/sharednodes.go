@@ -172,8 +172,8 @@ func (c *SharedNodes) Room(on *Taken, i int) int64 {
 }
 
 // Occupied returns the nodes with the present pods and the given ones. Present pods that find no place there limit
-// nobody. Given pods had places when they were launched one after the other. If they do not all find places again, the
-// nodes count as full, and Occupied returns nil.
+// nobody. Given pods had places when they were launched one after the other. If no order that is tried finds places for
+// all of them again, the nodes count as full, and Occupied returns nil.
 func (c *SharedNodes) Occupied(given []int64) *Taken {
 	if c == nil {
 		return nil
@@ -211,6 +211,11 @@ type chain struct {
 	steps []chainStep
 	// placeless is how many of each group's present pods have no place, by position in the order.
 	placeless []int64
+	// retried are the counts of the last placing in which some pods had no place, and other is the result of another
+	// order.
+	retried      []int64
+	other        *Taken
+	otherMissing []int64
 }
 
 // chainStep is the state after a group's pods, and how many of them had no place.
@@ -262,8 +267,24 @@ func (c *SharedNodes) placeless(i int, given []int64) int64 {
 	return 0
 }
 
-// all places pods in order, and returns how many of each group had no place, by position in the order.
+// all places pods in order, and returns how many of each group had no place, by position in the order. If some had
+// none, it tries another order, and returns what places more.
 func (m *chain) all(c *SharedNodes, counts []int64) (on *Taken, missing []int64) {
+	on, missing = m.inOrder(c, counts)
+	if total(missing) == 0 {
+		return on, missing
+	}
+	if !slices.Equal(m.retried, counts) {
+		m.retried = slices.Clone(counts)
+		m.other, m.otherMissing = m.missingFirst(c, counts, missing)
+	}
+	if total(m.otherMissing) < total(missing) {
+		return m.other, m.otherMissing
+	}
+	return on, missing
+}
+
+func (m *chain) inOrder(c *SharedNodes, counts []int64) (on *Taken, missing []int64) {
 	on, missing = m.start, make([]int64, len(c.order))
 	same := true
 	for k, i := range c.order {
@@ -283,6 +304,30 @@ func (s *chainStep) put(c *SharedNodes, i int, pods int64, before *Taken) {
 		s.after.CopyFrom(before)
 		s.missing = pods - s.after.Take(c.kinds[i], pods)
 	}
+}
+
+// missingFirst places pods of the groups of which some are missing before all others. It stops when as many are missing
+// again.
+func (m *chain) missingFirst(c *SharedNodes, counts, before []int64) (on *Taken, missing []int64) {
+	on, missing = &Taken{}, make([]int64, len(c.order))
+	on.CopyFrom(m.start)
+	spare := total(before)
+	for _, first := range []bool{true, false} {
+		for k, i := range c.order {
+			if first == (before[k] > 0) && spare > 0 {
+				missing[k] = counts[i] - c.Occupy(on, i, counts[i])
+				spare -= missing[k]
+			}
+		}
+	}
+	return on, missing
+}
+
+func total(counts []int64) (n int64) {
+	for _, each := range counts {
+		n += each
+	}
+	return n
 }
 
 // GroupPool is a pool of Kubernetes nodes that a group's pods can be scheduled on.
