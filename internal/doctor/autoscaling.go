@@ -121,13 +121,23 @@ func restartHead(head *Object) fix {
 func autoscalerVersionDiffers(_ *inventory, o *Object, report reporter) {
 	at, variable := o.autoscalerV2Variable()
 	version := o.raySpec().Text("autoscalerOptions", "version")
-	refused := variable == "1" && !o.Cluster.InTreeAutoscaling
-	if !refused && (variable == "" || version == "") {
-		return
+	if o.versionDiffers() {
+		report(occurrence{Path: at,
+			Seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
+			Fix:  remove(at)})
 	}
-	report(occurrence{Path: at,
-		Seen: "RAY_enable_autoscaler_v2=" + variable + ", autoscalerOptions.version " + orNotSet(version),
-		Fix:  remove(at)})
+}
+
+func (o *Object) versionDiffers() bool {
+	_, variable := o.autoscalerV2Variable()
+	hasVersion := o.raySpec().Text("autoscalerOptions", "version") != ""
+	return variable == "1" && !o.Cluster.InTreeAutoscaling || variable != "" && hasVersion
+}
+
+// versionRefused reports whether idle-timeout-refused or autoscaler-version-differs finds what the operator says.
+func (o *Object) versionRefused(says string) bool {
+	return o.Cluster != nil && (strings.Contains(says, "autoscaler v2 is not enabled") && !o.usesAutoscalerV2() ||
+		strings.Contains(says, "RAY_enable_autoscaler_v2") && o.versionDiffers())
 }
 
 func surplusDeletedAtRandom(x *inventory, o *Object, report reporter) {

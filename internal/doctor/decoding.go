@@ -15,7 +15,7 @@ func decoded(command func(*Object) string) scope {
 	return func(x *inventory, code string, report reporter) {
 		for _, o := range x.Clusters {
 			for _, f := range o.Cluster.Findings {
-				if f.Code == code && !hasOwnCheck(f) {
+				if f.Code == code && !hasOwnCheck(o, f) {
 					report(occurrence{
 						Object: o, Field: fieldIn(o, f.Field), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
 						Fix: run(command(o)).Hint(f.Fix)})
@@ -25,12 +25,11 @@ func decoded(command func(*Object) string) scope {
 	}
 }
 
-// hasOwnCheck reports whether another check finds the same fault and has a patch for it.
-func hasOwnCheck(f raydemand.Finding) bool {
+// hasOwnCheck reports whether another check finds the same fault, and as an error too.
+func hasOwnCheck(o *Object, f raydemand.Finding) bool {
 	switch {
-	case f.Code == nodepool.SpecRefused && (!ofOwnField(f) || strings.Contains(f.Why, "restartPolicy") ||
-		strings.Contains(f.Why, "idleTimeoutSeconds") || strings.Contains(f.Why, "RAY_enable_autoscaler_v2")):
-		return true
+	case f.Code == nodepool.SpecRefused:
+		return !ofOwnField(f) || strings.Contains(f.Why, "restartPolicy") || o.versionRefused(f.Why)
 	case f.Code == "pods-refused":
 		path, _ := fieldpath.Parse(bracketed(f.Field))
 		inLimits := path.Parent().LastKey() == "limits"

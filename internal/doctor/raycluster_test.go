@@ -27,6 +27,31 @@ func TestANumberThatTheOperatorCannotDecodeHasOneFinding(t *testing.T) {
 	}
 }
 
+// Checks about the autoscaler's version may leave out the operator's words only where they report an error themselves.
+func TestWhatTheOperatorRefusesOfTheAutoscalerIsAnError(t *testing.T) {
+	const idle, version = "/spec/workerGroupSpecs/0/idleTimeoutSeconds", "/spec/autoscalerOptions/version"
+	env := func(variable map[string]any) func(*testing.T, []map[string]any) {
+		return set(0, "/spec/headGroupSpec/template/spec/containers/0/env", []any{variable})
+	}
+	const name = "RAY_enable_autoscaler_v2"
+	for want, changes := range map[string][]func(*testing.T, []map[string]any){
+		"spec-refused":               {set(0, idle, -1)},
+		"operator-refuses":           {set(0, idle, nil), set(0, "/spec/autoscalerOptions/idleTimeoutSeconds", -1), set(0, version, nil), env(map[string]any{"name": name, "value": "1"})},
+		"idle-timeout-refused":       {set(0, idle, 5), set(0, version, nil)},
+		"autoscaler-version-differs": {set(0, idle, nil), env(map[string]any{"name": name, "value": "1"})},
+		"spec-refused of a variable": {set(0, idle, nil), env(map[string]any{"name": name, "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.name"}}})},
+	} {
+		cluster := objects(t, "testdata/shows/idle-timeout-negative.yaml")
+		for _, change := range changes {
+			change(t, cluster)
+		}
+		found := slices.DeleteFunc(examine(t, cluster), func(f doctor.Finding) bool { return f.Severity != "error" })
+		if code, _, _ := strings.Cut(want, " "); !slices.Equal(codesOf(found), []string{code}) {
+			t.Errorf("%s: errors %v", want, found)
+		}
+	}
+}
+
 // Each node of the group has 8 CPUs and one GPU.
 func TestWhatAServiceWantsOfOneNodeIsComparedWithItsGroups(t *testing.T) {
 	const absent, service = "demand-fits-no-group", `

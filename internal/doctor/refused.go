@@ -101,14 +101,13 @@ func ofOwnField(f raydemand.Finding) bool {
 func operatorRefuses(_ *inventory, o *Object, report reporter) {
 	reported := false // by another check
 	if c := o.Cluster; c != nil {
-		at, _ := o.autoscalerV2Variable()
-		reported = c.Unreadable || at != (fieldpath.Path{}) || slices.ContainsFunc(c.Findings, ofOwnField)
+		reported = c.Unreadable || slices.ContainsFunc(c.Findings, ofOwnField)
 	}
 	if reported || !o.Read() || o.Cluster != nil && o.accepted() ||
 		len(violations(o)) > 0 || rayClusterMisnamed(o) {
 		return
 	}
-	if err := kube.OperatorVerdict(o.Fields); err != nil {
+	if err := kube.OperatorVerdict(o.Fields); err != nil && !o.versionRefused(err.Error()) {
 		found := occurrence{Path: fieldpath.NewPath("spec"), More: err.Error(), Fix: edit("correct it")}
 		if strings.Contains(found.More, " name should ") {
 			found.Path, found.Seen = fieldpath.NewPath("metadata", "name"), o.Name
