@@ -128,10 +128,7 @@ func (o Calls) Put(
 		case err != nil:
 			return err
 		}
-		if created = known == nil; created {
-			o.Store.Set(Decode(written))
-		}
-		made = o.Store.keep(Decode(written))
+		made, created = o.Store.keep(Decode(written)), known == nil
 		return nil
 	})
 	return made, created, err
@@ -218,7 +215,7 @@ func (o Calls) Delete(
 		err = o.client(key.Namespace).Delete(ctx, id, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 			UID: new(uid(known.UID)), ResourceVersion: &known.ResourceVersion}})
 		if err == nil || apierrors.IsNotFound(err) {
-			o.Store.lost(&known)
+			o.Store.deleted(&known)
 		}
 		return err
 	})

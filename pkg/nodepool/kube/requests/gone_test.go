@@ -70,3 +70,34 @@ func TestAllCallsSayTheSameWhileTheKindIsNotFound(t *testing.T) {
 		}
 	}
 }
+
+// overtaken is an API server whose watch reports a new request, and its deletion, before the response to its creation.
+type overtaken struct {
+	kindless
+	watched *watchedStore
+}
+
+func (k *overtaken) Namespace(string) dynamic.ResourceInterface { return k }
+
+func (k *overtaken) Create(
+	_ context.Context, o *unstructured.Unstructured, _ metav1.CreateOptions, _ ...string,
+) (*unstructured.Unstructured, error) {
+	_ = k.watched.Add(storedRequest(o.GetName(), "7", "llm"))
+	_ = k.watched.Delete(storedRequest(o.GetName(), "8", "llm"))
+	return storedRequest(o.GetName(), "7", "llm"), nil
+}
+
+func TestALateResponseToACreationBringsBackNoRequestThatIsGone(t *testing.T) {
+	client := &overtaken{}
+	s := storeOn(client, nil)
+	client.watched = watching(s)
+	_ = client.watched.Replace(nil, "5")
+	wanted := nodepool.OwnedRequest{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}}
+	wanted.ID = "b"
+	if _, _, err := callsOf(s).Put(t.Context(), wanted, anybody); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.versions("llm"); len(left) > 0 {
+		t.Errorf("kept is %v", left)
+	}
+}

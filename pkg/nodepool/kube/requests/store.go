@@ -40,9 +40,22 @@ type Store struct {
 	// Guarded by mu. objects is by namespace, then by name; names lists those of each RayCluster.
 	objects map[string]map[string]*nodepool.OwnedRequest
 	names   map[nodepool.ClusterKey]map[string]bool
+	// gone has recently deleted requests, by UID. Watches and responses to writes may still report them.
+	gone   map[string]removal
+	pruned time.Time // when old entries of gone were removed
 	// readings is the state of each watch, by namespace.
 	readings map[string]*reading
 }
+
+// removal is how a request went. final: the API server reported it gone, so that everything that arrives later is
+// older. Otherwise this process deleted it, and finalizers may still keep the object.
+type removal struct {
+	at    time.Time
+	final bool
+}
+
+// removalsLast is how long removals are remembered: longer than any response to a write takes.
+const removalsLast = time.Minute
 
 // Config says what a store reads, and which functions it calls.
 type Config struct {
@@ -72,6 +85,7 @@ func newStore(c Config, known func(context.Context) *bool) *Store {
 		changed:    c.Changed,
 		objects:    map[string]map[string]*nodepool.OwnedRequest{},
 		names:      map[nodepool.ClusterKey]map[string]bool{},
+		gone:       map[string]removal{},
 		readings:   map[string]*reading{},
 	}
 	if len(s.namespaces) == 0 {
@@ -159,17 +173,14 @@ func (s *Store) get(namespace, name string) (nodepool.OwnedRequest, bool) {
 	return nodepool.OwnedRequest{}, false
 }
 
-// Set keeps a request that a watch reports or that was just created, unless a newer one is known. Watches lag behind
-// the writes of this process.
-func (s *Store) Set(r *nodepool.OwnedRequest) { s.set(r, true) }
-
-// set keeps a request unless a newer one is known. fresh: it may be one that is not known.
-func (s *Store) set(r *nodepool.OwnedRequest, fresh bool) {
+// Set keeps a request unless a newer one is known or it is gone. Watches lag behind the writes of this process.
+func (s *Store) Set(r *nodepool.OwnedRequest) {
 	namespace := r.Cluster.Namespace
 	s.mu.Lock()
 	known := s.objects[namespace][r.ID]
 	s.noteRenewal(r, known)
-	if !fresh && (known == nil || known.UID != r.UID) ||
+	left, gone := s.gone[r.UID]
+	if gone && (left.final || !r.Deleting) ||
 		known != nil && (sameReading(known, r) || reflector.Older(r.ResourceVersion, known.ResourceVersion)) {
 		s.mu.Unlock()
 		return
@@ -194,10 +205,9 @@ func (s *Store) set(r *nodepool.OwnedRequest, fresh bool) {
 	}
 }
 
-// keep takes the response of the API server to a read or a write, and returns it as get does. A late one does not bring
-// back a request that a watch has reported gone: nothing would ever report it gone again.
+// keep sets what the API server returned, and returns it as get does.
 func (s *Store) keep(r *nodepool.OwnedRequest) nodepool.OwnedRequest {
-	s.set(r, false)
+	s.Set(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.withGrace(*r)
@@ -217,10 +227,17 @@ func statusAlone(before, now *nodepool.OwnedRequest) bool {
 		before.Cluster == now.Cluster && before.ClusterUID == now.ClusterUID
 }
 
-// lost forgets a request that is gone, or that this process has deleted.
-func (s *Store) lost(r *nodepool.OwnedRequest) {
+// deleted forgets a request that this process has deleted, whatever watches still report of it for a while.
+func (s *Store) deleted(r *nodepool.OwnedRequest) { s.leave(r, false) }
+
+// lost forgets a request that the API server reports gone. The response to a write of it may arrive later, and must not
+// restore it: nothing would ever report it gone again.
+func (s *Store) lost(r *nodepool.OwnedRequest) { s.leave(r, true) }
+
+func (s *Store) leave(r *nodepool.OwnedRequest, final bool) {
 	key := requestKey{r.Cluster.Namespace, r.ID}
 	s.mu.Lock()
+	s.noteRemoval(r.UID, final)
 	known := s.objects[key.namespace][key.name]
 	is := known != nil && known.UID == r.UID // another object of the same name stays
 	if is {
@@ -230,6 +247,16 @@ func (s *Store) lost(r *nodepool.OwnedRequest) {
 	if is {
 		s.changed(known.Cluster)
 	}
+}
+
+// noteRemoval remembers a removal. The caller holds mu.
+func (s *Store) noteRemoval(uid string, final bool) {
+	now := time.Now()
+	if now.Sub(s.pruned) > removalsLast {
+		maps.DeleteFunc(s.gone, func(_ string, d removal) bool { return now.Sub(d.at) > removalsLast })
+		s.pruned = now
+	}
+	s.gone[uid] = removal{now, final || s.gone[uid].final}
 }
 
 // remove forgets an object. The caller holds mu.

@@ -89,13 +89,21 @@ func TestWhatThisProcessWroteIsNotForgottenForAWatchThatLags(t *testing.T) {
 	check("after an older list", map[string]string{"a": "9", "c": "10"})
 	_ = s.Replace([]any{storedRequest("a", "9", "llm")}, "11")
 	check("after a newer list", map[string]string{"a": "9"})
+
+	s.deleted(Decode(storedRequest("a", "9", "llm")))
+	_ = s.Update(storedRequest("a", "9", "llm"))
+	check("what was deleted comes back by no watch that lags", map[string]string{})
 }
 
-// The answer to a write of a status may arrive after the watch has reported that somebody deleted the request.
+// The answer to a write may arrive after the watch has reported that somebody deleted the request.
 func TestALateAnswerBringsBackNoRequestThatIsGone(t *testing.T) {
 	for how, goes := range map[string]func(*watchedStore) error{
 		"a watch":      func(s *watchedStore) error { return s.Delete(storedRequest("a", "8", "llm")) },
 		"a newer list": func(s *watchedStore) error { return s.Replace(nil, "8") },
+		"before it came": func(s *watchedStore) error {
+			s.deleted(Decode(storedRequest("a", "5", "llm"))) // as if no watch had reported it before
+			return s.Delete(storedRequest("a", "8", "llm"))
+		},
 	} {
 		s, _ := requestStore()
 		_ = s.Replace([]any{storedRequest("a", "5", "llm")}, "6")

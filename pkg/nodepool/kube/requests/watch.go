@@ -45,6 +45,7 @@ func (s *Store) replace(namespace string, list []*nodepool.OwnedRequest, version
 		switch {
 		case !there[key] && !reflector.Older(version, r.ResourceVersion):
 			changed = append(changed, r.Cluster)
+			s.noteRemoval(r.UID, true)
 			s.remove(key)
 		case late:
 			changed = append(changed, r.Cluster) // no cycle has seen it before the list was complete

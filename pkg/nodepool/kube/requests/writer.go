@@ -159,7 +159,7 @@ func (w *Writer) write(ctx context.Context, u *nodepool.OwnedUpdate) error {
 		written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch,
 			metav1.PatchOptions{FieldManager: nodepool.FieldManager}, "status")
 		if err == nil {
-			w.requests.keep(Decode(written))
+			w.requests.Set(Decode(written))
 		}
 		if apierrors.IsConflict(err) {
 			err = nil // it is gone
@@ -182,7 +182,7 @@ func (w *Writer) adoptOnce(ctx context.Context, u *nodepool.OwnedUpdate) error {
 		return err
 	}
 	if Decode(object).ClusterUID != "" { // by an earlier update that the cache does not show yet
-		w.requests.keep(Decode(object))
+		w.requests.Set(Decode(object))
 		return nil
 	}
 	own(object, *u.Adopt)
@@ -195,7 +195,7 @@ func (w *Writer) adoptOnce(ctx context.Context, u *nodepool.OwnedUpdate) error {
 	written, err := client.Patch(ctx, u.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: nodepool.FieldManager})
 	if err == nil {
-		w.requests.keep(Decode(written))
+		w.requests.Set(Decode(written))
 	}
 	return err
 }

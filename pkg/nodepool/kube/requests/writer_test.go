@@ -85,7 +85,6 @@ func TestARequestIsAdoptedOnceHoweverOftenThatIsWanted(t *testing.T) {
 	there, writer := newOneRequest()
 	there.object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "release", UID: "uid-release"}})
 	adopt := &nodepool.OwnedUpdate{Namespace: "ml", Name: "a", UID: "uid-a", Adopt: &nodepool.ClusterReference{Name: "llm", UID: "uid-llm"}}
-	writer.requests.Set(Decode(storedRequest("a", "4", "llm")))
 	for range 3 {
 		if err := writer.write(t.Context(), adopt); err != nil {
 			t.Fatal(err)
@@ -164,6 +163,12 @@ func TestARequestThatIsBeingDeletedTakesNoNewSpec(t *testing.T) {
 	_, err := o.replace(t.Context(), *known, known, func(*nodepool.OwnedRequest) error { return nil })
 	if !errors.Is(err, nodepool.ErrReadOnly) || there.patches != 0 {
 		t.Errorf("%d writes, %v", there.patches, err)
+	}
+	writer.requests.Set(known)
+	writer.requests.deleted(known)
+	writer.requests.Set(known) // a watch reports that a finalizer keeps it
+	if left, is := writer.requests.get("ml", "a"); !is || !left.Deleting {
+		t.Errorf("read as %+v", left)
 	}
 }
 
