@@ -364,6 +364,33 @@ func TestARequestThatIsAllOrNothingHasItsTurnAsAWhole(t *testing.T) {
 	}
 }
 
+// TestRequestsThatAreAllOrNothingHaveTurnsOfTheirOwn: many of them exceed what a plan takes on, and one for which there
+// is no room defers none that has room.
+func TestRequestsThatAreAllOrNothingHaveTurnsOfTheirOwn(t *testing.T) {
+	s := oneGroup(ownResources(0, 40), 2)
+	s.Nodes = []Node{{Pod: "q", Group: "g", State: Idle, Total: raydemand.Bundle{"q": raydemand.One}, Available: raydemand.Bundle{"q": raydemand.One}}}
+	owned := func(id string, bundle raydemand.Bundle, counts ...int64) {
+		of := raydemand.Owned{ID: id, Owner: "ann", AllOrNothing: true}
+		for i, count := range counts {
+			bundle := maps.Clone(bundle)
+			bundle["CPU"] += raydemand.Amount(i)
+			of.Requests = append(of.Requests, raydemand.Request{Bundle: bundle, Count: count})
+		}
+		s.OwnedRequests = append(s.OwnedRequests, of)
+	}
+	owned("has room", raydemand.Bundle{"q": raydemand.One}, 1)
+	for i := range 10 {
+		owned(fmt.Sprint("lacks ", i), raydemand.Bundle{"CPU": raydemand.Whole(int64(i%7) + 1)}, 9, 9, 9, 9)
+	}
+	for turn := range 8 {
+		s.Turn = fmt.Sprintf("%x000000000000000", 2*turn)
+		plan := Compute(s, little)
+		if states := statesOf(plan); !strings.Contains(states, "has room=Satisfied") || plan.Deferred == nil || plan.Deferred.Shapes <= 40 {
+			t.Errorf("turn %s: %s; deferred %+v", s.Turn, states, plan.Deferred)
+		}
+	}
+}
+
 // TestGangsInTurnsDoNotShareWhatIsLaunched: the second one finds no room on the pods of the first.
 func TestGangsInTurnsDoNotShareWhatIsLaunched(t *testing.T) {
 	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{{Name: "g", Max: 9, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.Whole(4)}}}}

@@ -39,10 +39,6 @@ func mostShapesOf(policy model.Policy, single int) int {
 	return min(max(fewShapes, single/20), mostShapes)
 }
 
-// jointly is the position of all bundles of owners' requests that are all or nothing: a part of one is never served
-// alone.
-const jointly = "0000000000000000"
-
 // turn is a shape or a kind of gang on the ring, and as how many shapes it counts.
 type turn struct {
 	position string
@@ -72,13 +68,7 @@ func (p *Search) deferMany(within []*Item) (later []*Gang) {
 		text = p.appendDescription(text[:0], it)
 		it.position = position(text)
 	}
-	for i := range p.RestRequests {
-		for _, k := range p.RestRequests[i].kinds {
-			if s := &p.RestRequests[i]; s.AllOrNothing && !s.Plain {
-				p.kinds[k].position = jointly
-			}
-		}
-	}
+	p.joinTurns()
 	for _, it := range items {
 		ring = append(ring, turn{it.position, 1, []*bool{&it.Deferred, &it.aside}})
 	}
@@ -114,6 +104,28 @@ func (p *Search) deferMany(within []*Item) (later []*Gang) {
 	}
 	p.placeable = now
 	return later
+}
+
+// joinTurns gives all bundles of an owner's request that is all or nothing the same position, because a part of it is
+// never served alone. Requests that share a kind of bundle have their turn together.
+func (p *Search) joinTurns() {
+	for joined := true; joined; {
+		joined = false
+		for i := range p.RestRequests {
+			s := &p.RestRequests[i]
+			first := ""
+			for _, k := range s.kinds {
+				if at := p.kinds[k].position; s.AllOrNothing && !s.Plain && at != "" && (first == "" || at < first) {
+					first = at
+				}
+			}
+			for _, k := range s.kinds {
+				if it := p.kinds[k]; first != "" && it.position != "" && it.position != first {
+					it.position, joined = first, true
+				}
+			}
+		}
+	}
 }
 
 // compareTurns compares two positions by how soon they follow the turn of this plan.
@@ -198,29 +210,41 @@ func (p *Search) hold(aside []*Item, later []*Gang, classes []NodeClass) []NodeC
 		}
 	}
 	p.heldRuns = append(p.heldRuns, l.runs...)
-	isJoint := func(it *Item) bool { return it.position == jointly }
-	for held := aside; ; held = slices.DeleteFunc(slices.Clone(held), isJoint) {
-		trial, b, short := p.trial(l), p.newBatch("", held, fullest), false
-		p.fillExisting(trial, b)
-		for i, it := range held {
-			it.Deferred = b.left[i] > 0
-			short = short || it.Deferred && isJoint(it)
-		}
-		if !short {
-			p.release(l)
-			l = trial
-			break
-		}
-		for _, it := range held {
-			it.Deferred = it.Deferred || isJoint(it)
-		}
-	}
+	l = p.holdItems(l, aside)
 	for _, w := range l.log {
 		if w.Item.Gang != nil || !w.Item.Deferred {
 			p.waits = append(p.waits, w)
 		}
 	}
 	return l.classes
+}
+
+// holdItems places items on what exists. Those with the same position (joinTurns) need room for all of them.
+func (p *Search) holdItems(l *Ledger, items []*Item) *Ledger {
+	for {
+		trial, b := p.trial(l), p.newBatch("", items, fullest)
+		p.fillExisting(trial, b)
+		alike, lacking := map[string]int{}, map[string]bool{}
+		for i, it := range items {
+			it.Deferred = b.left[i] > 0
+			alike[it.position]++
+			lacking[it.position] = lacking[it.position] || it.Deferred
+		}
+		var rest []*Item
+		for _, it := range items {
+			if lacking[it.position] && alike[it.position] > 1 {
+				it.Deferred = true
+			} else {
+				rest = append(rest, it)
+			}
+		}
+		if len(rest) == len(items) {
+			p.release(l)
+			return trial
+		}
+		p.release(trial)
+		items = rest
+	}
 }
 
 // addUnplanned adds the demand that the rounds did not place: shapes that are set aside, deferred gangs, and gangs
