@@ -146,7 +146,9 @@ func (w *Provisioning) Ask(
 	r.Template = r.Name + "-" + content[:8]
 	pods.SetName(r.Template)
 	templates := w.podTemplates(namespace)
-	if _, err := templates.Create(ctx, pods, options); err != nil && !apierrors.IsAlreadyExists(err) {
+	_, err = templates.Create(ctx, pods, options)
+	existed := apierrors.IsAlreadyExists(err) // perhaps for a request that exists too
+	if err != nil && !existed {
 		return fmt.Errorf("creating PodTemplate %s/%s: %w", namespace, r.Template, err)
 	}
 	_, err = requests.Create(ctx, requestObject(rayCluster, version, r), options)
@@ -154,7 +156,7 @@ func (w *Provisioning) Ask(
 		return nil
 	}
 	err = fmt.Errorf("creating ProvisioningRequest %s/%s: %w", namespace, r.Name, err)
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+	if !existed && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		err = errors.Join(err, remove(ctx, templates, "PodTemplate", namespace, r.Template, ""))
 	}
 	return err

@@ -99,3 +99,18 @@ func TestARequestThatIsRejectedLeavesNothing(t *testing.T) {
 		t.Error("the PodTemplate is left")
 	}
 }
+
+// A request exists that the caches do not show yet, and the right to create one is taken away.
+func TestTheTemplateOfARequestThatExistsStays(t *testing.T) {
+	w, client := requestWriter(false)
+	if err := w.Ask(t.Context(), requestingCluster(), nil, askedRequest); err != nil {
+		t.Fatal(err)
+	}
+	client.PrependReactor("create", "provisioningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(requestKind.GroupResource(), "heliostat-1", nil)
+	})
+	_ = w.Ask(t.Context(), requestingCluster(), nil, askedRequest)
+	if left := schedulers(t, client); len(left) != 1 {
+		t.Errorf("%d PodTemplates, want that of the request", len(left))
+	}
+}
