@@ -112,6 +112,17 @@ func TestAWhatIfBundleHasALimitOfNames(t *testing.T) {
 	}
 }
 
+func TestANameOfAWhatIfGroupHasALimit(t *testing.T) {
+	w := plannedFixture(t)
+	for n, want := range map[int]int{snapshotfile.MostWhatIfName: http.StatusOK, snapshotfile.MostWhatIfName + 1: http.StatusBadRequest} {
+		body := `{"groups": [{"name": "` + strings.Repeat("x", n) + `", "resources": {"CPU": 1}, "maxReplicas": 1}]}`
+		answer := w.call(http.MethodPost, llmPath+"/plan", body)
+		if answer.Code != want || want == http.StatusBadRequest && !strings.Contains(answer.Body.String(), "at most 253 characters") {
+			t.Errorf("%d characters: %d, %.300s", n, answer.Code, answer.Body)
+		}
+	}
+}
+
 func TestAnAnswerWithoutAnEncodingIsAnInternalError(t *testing.T) {
 	var log bytes.Buffer
 	w := newFixture(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -24,6 +25,8 @@ const (
 	MostWhatIfBundles = 2000
 	// MostWhatIfNames bounds the different resources of the demand, and those of a group.
 	MostWhatIfNames = 100
+	// MostWhatIfName bounds the name of a group, in characters: reasons repeat it for each shape of demand.
+	MostWhatIfName = 253
 )
 
 // WhatIf reads changes of a snapshot, a JSON object, and returns the changed snapshot; s itself does not change. The
@@ -124,6 +127,9 @@ func changed(in fieldpath.JSON, groups []model.Group) []model.Group {
 		members := each.Members()
 		named := members.Member("name")
 		name := named.NonEmpty("the worker group's name")
+		if utf8.RuneCountInString(name) > MostWhatIfName {
+			named.Fail(fmt.Sprintf("at most %d characters", MostWhatIfName))
+		}
 		if first, twice := seen[name]; twice {
 			named.Fail(fmt.Sprintf("a unique name: %s has this one", first))
 		}

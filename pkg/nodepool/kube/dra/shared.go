@@ -93,7 +93,7 @@ func (o *Objects) reach() (nodes map[string]*reach, several uint64) {
 
 // newestOf returns the slices of the newest generation of a pool, and whether these are all.
 func newestOf(pool []*resourcev1.ResourceSlice) (newest []*resourcev1.ResourceSlice, complete bool) {
-	generation := int64(0)
+	generation := pool[0].Spec.Pool.Generation
 	for _, slice := range pool {
 		generation = max(generation, slice.Spec.Pool.Generation)
 	}

@@ -195,6 +195,15 @@ func TestANodeHasWhatIsSuppliedUnlessItAnnouncesIt(t *testing.T) {
 	}
 }
 
+// The API server refuses a negative generation, and a file may have one.
+func TestANegativeGenerationOfAPoolIsItsNewest(t *testing.T) {
+	var slice resourcev1.ResourceSlice
+	slice.Spec.Pool.Generation, slice.Spec.Pool.ResourceSliceCount = -1, 1
+	if newest, complete := newestOf([]*resourcev1.ResourceSlice{&slice}); len(newest) != 1 || !complete {
+		t.Errorf("%d slices, complete: %v", len(newest), complete)
+	}
+}
+
 func TestAClaimSaysWhichClassDoesNotExist(t *testing.T) {
 	var objects Objects
 	objects.Put(read[resourcev1.ResourceClaimTemplate](t, exactly("")))
