@@ -20,20 +20,31 @@ type decodeCache struct {
 	limits func(namespace string) []*corev1.LimitRange
 
 	mu    sync.Mutex
-	byKey map[nodepool.ClusterKey]decode.Decoded // guarded by mu
+	byKey map[nodepool.ClusterKey]judged // guarded by mu
+}
+
+// judged is the decoded form of a RayCluster. tolerated is the OperatorVerdict of its generation of, the newest known
+// one that the operator has accepted.
+type judged struct {
+	decode.Decoded
+	of        int64
+	tolerated error
 }
 
 func newDecodeCache(reader sharing.Reader) *decodeCache {
-	return &decodeCache{reader: reader, byKey: map[nodepool.ClusterKey]decode.Decoded{}}
+	return &decodeCache{reader: reader, byKey: map[nodepool.ClusterKey]judged{}}
 }
 
 func (m *decodeCache) decode(object *unstructured.Unstructured) decode.Decoded {
 	key, uid, version := keyOf(object), string(object.GetUID()), object.GetResourceVersion()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d, known := m.byKey[key]; known && version != "" && d.Cluster.UID == uid &&
-		d.Cluster.ResourceVersion == version {
-		return d
+	before := m.byKey[key]
+	if before.Cluster.UID != uid {
+		before = judged{}
+	}
+	if version != "" && before.Cluster.ResourceVersion == version {
+		return before.Decoded
 	}
 	object = decode.Whole(object)
 	d := decode.Decode(m.reader, object)
@@ -42,16 +53,22 @@ func (m *decodeCache) decode(object *unstructured.Unstructured) decode.Decoded {
 			decode.UnderLimitRanges(object, &d, nil, ranges)
 		}
 	}
-	Judge(object.Object, &d)
-	m.byKey[key] = d
-	return d
+	now := judged{d, before.of, before.tolerated}
+	switch c := &now.Cluster; {
+	case !accepted(c):
+		judge(object.Object, &now.Decoded, now.tolerated)
+	case now.of != c.Generation:
+		now.of, now.tolerated = c.Generation, OperatorVerdict(object.Object)
+	}
+	m.byKey[key] = now
+	return now.Decoded
 }
 
 // dropNamespace forgets the RayClusters of a namespace, or all with "".
 func (m *decodeCache) dropNamespace(namespace string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.byKey, func(key nodepool.ClusterKey, _ decode.Decoded) bool {
+	maps.DeleteFunc(m.byKey, func(key nodepool.ClusterKey, _ judged) bool {
 		return namespace == "" || key.Namespace == namespace
 	})
 }

@@ -75,7 +75,7 @@ func TestReadsAreNeverOlderThanOwnWrites(t *testing.T) {
 func TestAnObjectIsDecodedOncePerVersion(t *testing.T) {
 	m := newDecodeCache(sharing.Reader{})
 	first := m.decode(version("1"))
-	m.byKey[llm] = decode.Decoded{Cluster: first.Cluster, Findings: []raydemand.Finding{{Code: "mark"}}}
+	m.byKey[llm] = judged{Decoded: decode.Decoded{Cluster: first.Cluster, Findings: []raydemand.Finding{{Code: "mark"}}}}
 	if m.decode(version("1")).Findings[0].Code != "mark" {
 		t.Error("the same version was decoded again")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -81,50 +82,72 @@ func fill(field **int32, value int32) {
 	}
 }
 
+// ofHead matches what KubeRay says of the head.
+var ofHead = regexp.MustCompile(`^headGroupSpec | head Pod | (for|in) Head group[;:]`)
+
 // Judge marks a RayCluster whose spec the operator refuses, and says why in its own words. The operator then stops
 // working on every group, emits the Event InvalidRayClusterSpec, and no condition of the status says so
 // (docs/reference/facts.md#refused-spec). An operator that has accepted the generation knows better, perhaps in another
-// version. So does one that has accepted an earlier one if the last change of the groups is ours: it observes each
-// patch a little later, and that must not close the groups until then.
+// version.
 func Judge(object map[string]any, d *decode.Decoded) {
+	if !accepted(&d.Cluster) {
+		judge(object, d, nil)
+	}
+}
+
+func accepted(c *nodepool.Cluster) bool { return c.Generation > 0 && c.ObservedGeneration >= c.Generation }
+
+// judge is Judge for a generation that the operator has not observed. tolerated is the OperatorVerdict of an earlier
+// one, which it has accepted: the operator observes each patch of ours a little later, and that must not close the
+// groups until then.
+func judge(object map[string]any, d *decode.Decoded, tolerated error) {
 	c := &d.Cluster
-	accepted := c.Generation > 0 && c.ObservedGeneration >= c.Generation ||
-		c.ObservedGeneration > 0 && c.ScaledBy == nodepool.FieldManager
-	if accepted || c.Unreadable {
+	err := OperatorVerdict(object)
+	if c.Unreadable || err != nil && tolerated != nil && err.Error() == tolerated.Error() {
 		return
 	}
 	for _, g := range c.Groups {
 		c.Refused = c.Refused || g.Min < 0 || g.Max < 0 || g.Min > g.Max // decode.MinAboveMax says why
 	}
+	if c.Refused {
+		return
+	}
 	finding := raydemand.Finding{Code: nodepool.SpecRefused, Severity: raydemand.Error,
-		Object: "RayCluster " + c.Key.String(), Field: "spec", Fix: "correct it"}
+		Object: "RayCluster " + c.Key.String(), Fix: "correct it"}
 	spec := decode.FieldsOf(object, nil).Object("spec")
 	hasContainer := func(f decode.Fields) bool {
 		return len(f.Object("template").Object("spec").Objects("containers")) > 0
 	}
-	var err error
 	switch head := spec.Object("headGroupSpec"); {
-	case c.Refused:
-		return
 	case !slices.ContainsFunc(append(spec.Objects("workerGroupSpecs"), head), hasContainer):
 		err, finding.Seen = errors.New("no pod template has a container"), "no container"
-		finding.Fix = "add the containers; of a patch, examine what `kubectl kustomize` prints"
-	default:
-		err = OperatorVerdict(object)
-	}
-	if err == nil {
+		finding.Field, finding.Fix = "spec", "add the containers; of a patch, examine what `kubectl kustomize` prints"
+	case err == nil:
 		return
+	default:
+		finding.Field = refusedField(err.Error(), c.Groups)
 	}
-	c.Refused = true
-	says := strings.NewReplacer("head Pod", "Head").Replace(" " + err.Error() + " ")
-	for i, g := range c.Groups {
-		if strings.Contains(says, " "+g.Name+" ") || strings.Contains(says, " "+g.Name+": ") {
-			finding.Field = fmt.Sprintf("spec.workerGroupSpecs[%d]", i)
+	for i, group := range spec.Objects("workerGroupSpecs") {
+		if strings.HasPrefix(err.Error(), "workerGroupSpec ") && !hasContainer(group) {
+			finding.Field = fmt.Sprintf("spec.workerGroupSpecs[%d].template.spec.containers", i)
+			break
 		}
 	}
-	if strings.Contains(says, " Head ") || strings.Contains(says, " headGroupSpec ") {
-		finding.Field = "spec.headGroupSpec"
-	}
+	c.Refused = true
 	finding.Why = err.Error() + "; the operator rejects the spec and changes no group until this is fixed"
 	d.Findings = append(d.Findings, finding)
+}
+
+// refusedField returns which part of the spec KubeRay means.
+func refusedField(says string, groups []nodepool.WorkerGroup) string {
+	if ofHead.MatchString(says) {
+		return "spec.headGroupSpec"
+	}
+	for i, g := range groups {
+		name := regexp.QuoteMeta(g.Name)
+		if regexp.MustCompile("worker group " + name + "[ :]| (for|in) " + name + " group[;:]").MatchString(says) {
+			return fmt.Sprintf("spec.workerGroupSpecs[%d]", i)
+		}
+	}
+	return "spec"
 }
