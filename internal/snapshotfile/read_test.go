@@ -41,7 +41,7 @@ func TestPlacesOfASnapshotAreReadAsTheyAreWritten(t *testing.T) {
 	written := model.Snapshot{
 		Groups: []model.Group{{Name: "g", Bound: 2, Pod: &landing.Pod{
 			Name: "g", Requests: landing.Quantities{"cpu": raydemand.One / 2, "memory": raydemand.Whole(3 << 40)},
-			Cards: &landing.CardRequest{Cards: 2, Memory: 3, MemoryPercent: 4, Cores: 5},
+			Cards: &landing.CardRequest{Cards: 2, Memory: 3, MemoryPercent: 4, Cores: 5, Stacked: true},
 			Apart: []string{"g"},
 		}}},
 		Places: []landing.Place{

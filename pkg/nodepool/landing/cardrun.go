@@ -163,11 +163,11 @@ func instancesWithCores(left, asked, takes int64) int64 {
 }
 
 // stacked returns the request for one part of a card, and how many of them a pod has, if one card may have several:
-// MIG instances, except with Volcano.
+// those of different containers, and MIG instances, except with Volcano.
 func (c *CardRequest) stacked(runs []run, order string) (part *CardRequest, parts int64) {
 	whole := func(r run) bool { return r.rules == nil || len(r.rules.Parts) == 0 }
 	instances := order != sharing.LastCard && len(runs) > 0 && !slices.ContainsFunc(runs, whole)
-	if c.Cards <= 1 || !instances {
+	if c.Cards <= 1 || !c.Stacked && !instances {
 		return c, 1
 	}
 	one := *c

@@ -3,6 +3,9 @@ package landing
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -23,6 +26,8 @@ func TestContainersAndInstancesMayShareACard(t *testing.T) {
 		fit    int64
 		memory int64
 	}{
+		"two containers share a card":                          {l4, 1, PodShape{Parts: []Quantities{asks(1, 8000, 0), asks(1, 8000, 0)}}, 1, 8000},
+		"two containers of half a card are a pod for each":     {l4, 2, PodShape{Parts: []Quantities{asks(1, 12000, 0), asks(1, 12000, 0)}}, 2, 12000},
 		"two parts of one container are on different cards":    {l4, 1, PodShape{Requests: asks(2, 8000, 0)}, 0, 8000},
 		"two instances for one container are on one card":      {a100, 1, PodShape{Requests: asks(2, 24000, 0)}, 1, 24000},
 		"three instances for one container are on one card":    {a100, 1, PodShape{Requests: asks(3, 8000, 0)}, 2, 8000},
@@ -38,6 +43,24 @@ func TestContainersAndInstancesMayShareACard(t *testing.T) {
 		}
 		if left := part.room(part.take(runs, sharing.EmptiestCard, n), sharing.EmptiestCard, 100); left != 0 {
 			t.Errorf("%s: there is room for %d more pods after %d", name, left, n)
+		}
+	}
+}
+
+// TestLessThanAWholeUnitOfACardIsNoPart checks amounts that the CRD of RayCluster accepts and no scheduler takes.
+func TestLessThanAWholeUnitOfACardIsNoPart(t *testing.T) {
+	half := Quantities{gpuinfo.HAMiMemory: raydemand.One / 2}
+	full := Quantities{gpuinfo.NvidiaGPU: raydemand.One, gpuinfo.HAMiMemory: raydemand.Whole(8000)}
+	for name, test := range map[string]struct {
+		parts []Quantities
+		want  *CardRequest
+	}{
+		"of two containers": {[]Quantities{half, half}, nil},
+		"of one of two":     {[]Quantities{half, full}, &CardRequest{Cards: 1, Memory: 8000, Stacked: true}},
+	} {
+		shape := PodShape{Parts: test.parts}
+		if diff := cmp.Diff(test.want, (&Nodes{}).KindOf("", &shape).Cards, cmpopts.IgnoreUnexported(CardRequest{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -198,7 +198,8 @@ func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
 		kind.Requests[gpuinfo.NvidiaGPU] += ofCard.Times(shape.Share.Cards)
 	}
 	if r, asks := shape.request(s.memories...); asks {
-		kind.Cards = &CardRequest{Cards: r.Cards, Memory: r.Memory, MemoryPercent: r.Percent, Cores: r.Cores}
+		kind.Cards = &CardRequest{Cards: r.Cards, Memory: r.Memory, MemoryPercent: r.Percent, Cores: r.Cores,
+			Stacked: r.Stacked}
 	}
 	return kind
 }
@@ -220,8 +221,19 @@ func (s *Nodes) sharesOfCard(share *sharing.CardShare) (least int64) {
 }
 
 // request returns what the pod asks of single cards, where a scheduler hands out parts of them; false if it asks for
-// none. memories are the resources that count memory of cards, beside those that are known by name.
+// none. memories are the resources that count memory of cards, beside those that are known by name. Containers with
+// amounts of their own have parts of their own.
 func (p *PodShape) request(memories ...string) (sharing.Request, bool) {
+	var containers []sharing.Request
+	for _, requests := range p.Parts {
+		// Less than a whole unit is no request: no scheduler takes it.
+		if part, asks := sharing.RequestOf(requests, p.CardsAsked); asks && part.Resource != "" {
+			containers = append(containers, part)
+		}
+	}
+	if len(containers) > 0 {
+		return sharing.Joined(containers), true
+	}
 	return sharing.RequestOf(p.Requests, p.CardsAsked, memories...)
 }
 
@@ -237,16 +249,20 @@ func (p *PodShape) requestOn(gpus *sharing.GPUs, r sharing.Request) (sharing.Req
 // cardMismatches appends why no card of the node could hold its part of a pod even if all cards were empty. What the
 // node does not report about its cards is not a reason.
 func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
-	gpus := node.GPUs
+	over, gpus := sharing.OverPercent(p.Requests), node.GPUs
 	every, asks := p.request()
 	if gpus == nil {
-		if every.Resource == "" {
+		if every.Resource == "" && over == "" {
 			return list
 		}
 		gpus = new(ReadNode(sharing.Reader{}, node))
 	}
 	if why := p.Choice.TooFew(gpus, every.Cards); why != "" {
 		list = append(list, mismatch{kind: otherMode, what: why})
+	}
+	if over != "" && gpus.Kind == gpuinfo.VGPU {
+		list = append(list, mismatch{kind: cardTooSmall,
+			what: "has 100 percent of the memory of each card where " + over + " of one card is needed"})
 	}
 	if asks {
 		if why := gpus.Uncounted(every, p.Choice); why != "" {
@@ -273,9 +289,9 @@ func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
 		list = append(list, mismatch{kind: unhealthy,
 			what: fmt.Sprintf("has %d healthy cards where %d are needed", *well, apart)})
 	}
-	if largest, known := gpus.LargestCard(ask.Resource); known && largest < ask.Memory {
+	if largest, known := gpus.LargestCard(ask.Resource); known && largest < ask.Largest {
 		list = append(list, mismatch{kind: cardTooSmall, what: fmt.Sprintf("has cards of %s %d where %d of one card "+
-			"is needed", ask.Resource, largest, ask.Memory)})
+			"is needed", ask.Resource, largest, ask.Largest)})
 	}
 	return list
 }
@@ -467,7 +483,7 @@ func (p *PodShape) podsOnCards(node *Node, has func(resource string) raydemand.A
 		}
 	}
 	// What is free is not known here, so the order in which the scheduler chooses cards does not matter.
-	c := &CardRequest{Cards: ask.Cards, Memory: ask.Memory, MemoryPercent: 100, Cores: ask.Cores}
+	c := &CardRequest{Cards: ask.Cards, Memory: ask.Memory, MemoryPercent: 100, Cores: ask.Cores, Stacked: ask.Stacked}
 	part, parts := c.stacked(runs, layout.order)
 	return part.fit(runs, "", cappedProduct(n, parts)) / parts
 }

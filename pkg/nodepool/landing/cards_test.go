@@ -35,6 +35,8 @@ func TestAPodMustFitOneCardWhateverTheSumIs(t *testing.T) {
 			"needs aliyun.com/gpu-core.percentage 20, no node announces it"},
 		{"Volcano", asking(quantities("volcano.sh/vgpu-number", 1, "volcano.sh/vgpu-memory", 9000)), gpuNode("n", volcano, ""),
 			"node n has cards of volcano.sh/vgpu-memory 8192 where 9000 of one card is needed"},
+		{"more than all memory of a card of Volcano", asking(quantities("volcano.sh/vgpu-number", 1, "volcano.sh/vgpu-memory-percentage", 150)), gpuNode("n", volcano, ""),
+			"node n has 100 percent of the memory of each card where volcano.sh/vgpu-memory-percentage 150 of one card is needed"},
 	}
 	hami := func(cores int) landing.PodShape {
 		return asking(quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 1000, "nvidia.com/gpucores", cores))

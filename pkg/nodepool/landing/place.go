@@ -92,7 +92,8 @@ type Pod struct {
 	Domain string `json:"domain,omitempty"`
 }
 
-// CardRequest is what a pod takes of single cards: the same of each of several different cards.
+// CardRequest is what a pod takes of single cards: the same of each of several different cards, or of
+// as many parts of cards if they are stacked.
 type CardRequest struct {
 	// Cards is the number of cards; 0 means one.
 	Cards int64 `json:"cards,omitempty"`
@@ -101,6 +102,8 @@ type CardRequest struct {
 	MemoryPercent int64 `json:"memoryPercent,omitempty"`
 	// Cores is in percent of one card.
 	Cores int64 `json:"cores,omitempty"`
+	// Stacked: a card may have several of the pod's parts.
+	Stacked bool `json:"stacked,omitempty"`
 	// pod is the name of the pod, which New sets.
 	pod string
 }

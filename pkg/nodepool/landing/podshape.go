@@ -19,6 +19,10 @@ type PodShape struct {
 	Elsewhere map[string]bool
 	// Limits are those of the pod, which ResourceQuotas can bound; nil if it has none.
 	Limits Quantities
+	// Parts are the requests of each container, if several ask HAMi or Volcano for memory of cards: those schedulers
+	// give each container cards of its own, and two of them may have parts of one card (HAMi, fitInDevices in
+	// pkg/scheduler/score.go).
+	Parts []Quantities
 	// Selector is the template's nodeSelector.
 	Selector map[string]string
 	// Affinity are the terms of the required node affinity, one of which must match; an empty list requires nothing.

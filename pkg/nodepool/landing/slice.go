@@ -138,6 +138,10 @@ func slicesAsked(g sharing.Reader, shape *PodShape) []sliceRequest {
 func (w *sliceRequest) beside(shape *PodShape) {
 	asked := sharing.Beside(w.resource.Name, shape.Requests)
 	w.memoryResource, w.memory, w.memoryPercent, w.cores = asked.Resource, asked.Memory, asked.Percent, asked.Cores
+	if len(shape.Parts) > 0 && w.memory > 0 {
+		part, _ := shape.request()
+		w.memory, w.cores = part.Memory, part.Cores
+	}
 }
 
 // least returns the least favorable of what the nodes hand out under the resource name: the weakest isolation, the

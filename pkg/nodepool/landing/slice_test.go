@@ -164,6 +164,16 @@ func TestWhereNodesDifferTheLeastFavourableSliceCountsAndTheDifferenceIsTold(t *
 	}
 }
 
+func TestASliceOfSeveralContainersHasTheMemoryOfOne(t *testing.T) {
+	one, both := quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 8000), quantities("nvidia.com/gpu", 2, "nvidia.com/gpumem", 16000)
+	shape := asking(both)
+	shape.Parts = []landing.Quantities{asking(one).Requests, asking(one).Requests}
+	node := gpuNode("n", quantities("nvidia.com/gpu", 10), "gpu=on aliyun.accelerator/nvidia_count=1")
+	if got := sliceText(landing.SlicesOf(sharing.Reader{}, &shape, []landing.Node{node})); got != "2 vgpu 8000 ? limit" {
+		t.Errorf("slice %s, want 8000 MiB", got)
+	}
+}
+
 func TestARayGPUIsItsPartOfThePodsUnits(t *testing.T) {
 	memory, compute := int64(1024), 0.05
 	slice := landing.Slice{Kind: gpuinfo.GPUMemory, UnitsPerPod: 4, MemoryMiB: &memory, ComputeFraction: &compute}

@@ -18,11 +18,14 @@ type Request struct {
 	// for percent of them.
 	Resource string
 	Kind     gpuinfo.Kind
-	// Cards is how many parts of cards the pod has.
-	Cards int64
-	// Memory is in units of Resource: GiB or another unit for gpu-mem, MiB for HAMi and Volcano. Percent is in percent
-	// of a card's memory, if Memory is 0. Cores is in percent of a card.
-	Memory, Percent, Cores int64
+	// Cards is how many parts of cards the pod has, and Apart how many of them are on different cards. Stacked: several
+	// containers have parts of their own, which one card may give.
+	Cards, Apart int64
+	Stacked      bool
+	// Memory is in units of Resource: GiB or another unit for gpu-mem, MiB for HAMi and Volcano. It is that of a part
+	// on average, and Largest that of the largest part. Percent is in percent of a card's memory, if Memory is 0. Cores
+	// is in percent of a card.
+	Memory, Largest, Percent, Cores int64
 }
 
 // parts are the resources by which pods ask for parts of cards: devices, and beside them, for each device, an amount of
@@ -48,8 +51,8 @@ func unitsOf(requests map[string]raydemand.Amount, resource string) int64 {
 	return int64(requests[resource] / raydemand.One)
 }
 
-// RequestOf returns what a pod asks of cards; false if it asks for none. All its containers count as one. spread is
-// over how many cards ACK spreads memory. memories are other resources that count memory of cards, sorted.
+// RequestOf returns what a pod, or one container of it, asks of cards; false if it asks for none. spread is over how
+// many cards ACK spreads memory. memories are other resources that count memory of cards, sorted.
 func RequestOf(of map[string]raydemand.Amount, spread int64, memories ...string) (Request, bool) {
 	for _, row := range parts {
 		r := Request{Resource: row.memory, Kind: row.kind, Cards: max(unitsOf(of, row.device), 1),
@@ -70,16 +73,37 @@ func RequestOf(of map[string]raydemand.Amount, spread int64, memories ...string)
 		if r.Resource == gpuinfo.HAMiMemory {
 			r.Cores = min(r.Cores, 100) // HAMi takes more for 100
 		}
-		return r, true
+		return r.each(), true
 	}
 	for _, name := range memories {
 		if units := unitsOf(of, name); units > 0 {
-			return Request{Resource: name, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: units}, true
+			return Request{Resource: name, Kind: gpuinfo.GPUMemory, Cards: 1, Memory: units}.each(), true
 		}
 	}
 	whole := Request{Cards: unitsOf(of, gpuinfo.NvidiaGPU),
 		Percent: percentOr100(unitsOf(of, gpuinfo.HAMiMemoryPercentage))}
-	return whole, whole.Cards > 0
+	return whole.each(), whole.Cards > 0
+}
+
+// each fills in what is the same for all parts of one container.
+func (r Request) each() Request {
+	r.Apart, r.Largest = r.Cards, r.Memory
+	return r
+}
+
+// Joined returns the request of a pod whose containers have these requests.
+func Joined(containers []Request) (sum Request) {
+	for _, part := range containers {
+		sum.Resource, sum.Kind = part.Resource, part.Kind
+		sum.Cards, sum.Apart = sum.Cards+part.Cards, max(sum.Apart, part.Cards)
+		sum.Memory, sum.Cores = sum.Memory+part.Memory*part.Cards, sum.Cores+part.Cores*part.Cards
+		sum.Largest = max(sum.Largest, part.Memory)
+	}
+	sum.Memory, sum.Cores, sum.Stacked = sum.Memory/sum.Cards, sum.Cores/sum.Cards, true
+	if sum.Memory == 0 {
+		sum.Percent = 100
+	}
+	return sum
 }
 
 // ApartOn returns how many different cards of the node the pod needs at least. HAMi gives several instances of a card
@@ -88,7 +112,7 @@ func (r Request) ApartOn(gpus *GPUs) int64 {
 	if _, some := gpus.CutOnRequest(); r.Resource == gpuinfo.HAMiMemory && some {
 		return 1
 	}
-	return r.Cards
+	return r.Apart
 }
 
 // Beside returns what a pod asks beside a resource for each unit of it; 0 if it does not. Koordinator gives each share

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"heliostat.dev/heliostat/pkg/gpuinfo"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // hamiDevice is one card as HAMi's agent registers it. Count is how many shares it may be split into. Memory is in MiB
@@ -88,6 +89,19 @@ func (n *GPUs) scheduler() vgpuScheduler {
 		return volcano
 	}
 	return hami
+}
+
+// OverPercent returns the request for more than all memory of a card; empty if there is none. HAMi and Volcano take the
+// percentage only without an amount of memory, and never find such a card
+// (docs/reference/facts.md#choice-of-a-card).
+func OverPercent(of map[string]raydemand.Amount) string {
+	for _, row := range slices.Backward(parts) {
+		percent := unitsOf(of, row.percent)
+		if row.kind == gpuinfo.VGPU && percent > 100 && unitsOf(of, row.memory) == 0 {
+			return fmt.Sprintf("%s %d", row.percent, percent)
+		}
+	}
+	return ""
 }
 
 // Held adds up what pods were assigned of the cards with these UUIDs: UUID,type,memory,cores for each card, with a

@@ -208,7 +208,7 @@ func (n *GPUs) Uncounted(r Request, choice CardChoice) (why string) {
 	switch {
 	case !known:
 		return ""
-	case r.Cards > 1 && some && !all && scheduler.Name == hami.Name:
+	case r.Cards > 1 && !r.Stacked && some && !all && scheduler.Name == hami.Name:
 		return fmt.Sprintf("has cards that are cut into MIG instances beside others, so it is unknown how it gives a "+
 			"container %d parts", r.Cards)
 	}

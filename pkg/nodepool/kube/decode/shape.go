@@ -42,7 +42,7 @@ func podShape(pod *corev1.Pod, injected ...corev1.Container) landing.PodShape {
 	shape := landing.PodShape{
 		NodeName: spec.NodeName, Selector: spec.NodeSelector,
 		Requests: withInjected(pod, injected, requestsOf), Limits: withInjected(pod, injected, limitsOf),
-		Claims: len(spec.ResourceClaims) > 0,
+		Claims: len(spec.ResourceClaims) > 0, Parts: partsOfCards(spec.Containers),
 		Choice: sharing.CardChoiceOf(pod.Annotations),
 		Share:  sharing.CardShareOf(pod.Annotations, func() bool { return limitsGPUs(pod) }),
 	}
@@ -95,6 +95,24 @@ func withInjected(
 // affinityOf returns the affinity of a pod, an empty one if it has none.
 func affinityOf(pod *corev1.Pod) *corev1.Affinity {
 	return cmp.Or(pod.Spec.Affinity, &corev1.Affinity{})
+}
+
+// partsOfCards returns the requests of the containers that ask HAMi or Volcano for GPUs, if there are several and each
+// says how much memory of a card it wants.
+func partsOfCards(containers []corev1.Container) (parts []landing.Quantities) {
+	for i := range containers {
+		own := requestsIn(containers[i].Resources)
+		switch {
+		case own[gpuinfo.HAMiMemory] > 0 || own[gpuinfo.VolcanoMemory] > 0:
+			parts = append(parts, own)
+		case own[gpuinfo.NvidiaGPU] > 0 || own[gpuinfo.VolcanoNumber] > 0:
+			return nil
+		}
+	}
+	if len(parts) < 2 {
+		return nil
+	}
+	return parts
 }
 
 // requestsIn returns what resources request. The API server makes a request of a limit alone.

@@ -48,6 +48,19 @@ func TestATemplateTellsWhatItsPodsSeeOfGPUs(t *testing.T) {
 	}
 }
 
+func TestContainersThatEachAskForMemoryOfCardsHavePartsOfTheirOwn(t *testing.T) {
+	const asks = `{resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 8000}}}`
+	for containers, want := range map[string]int{
+		asks: 0, asks + `, {resources: {limits: {cpu: 1}}}`: 0, asks + `, ` + asks: 2,
+		asks + `, {resources: {limits: {nvidia.com/gpu: 1}}}`: 0,
+	} {
+		got, _ := shapeOf(t, `containers: [`+containers+`]`)
+		if len(got.Parts) != want || want > 0 && got.Parts[1]["nvidia.com/gpumem"] != raydemand.Whole(8000) {
+			t.Errorf("%s: parts %v, want %d", containers, got.Parts, want)
+		}
+	}
+}
+
 func TestAWorkerTakesAtLeastWhatTheOperatorsInitContainerRequests(t *testing.T) {
 	const tiny = `containers: [{name: ray, resources: {limits: {cpu: 100m, memory: 1Gi}}}]`
 	for name, test := range map[string]struct{ spec, worker, head string }{
