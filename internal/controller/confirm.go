@@ -99,10 +99,12 @@ func (c *Controller) manages(before, now nodepool.Cluster) bool {
 	return mode == nodepool.Managed
 }
 
-// mayGuardNow reports whether the caches still show the same RayCluster in the same mode, which may be written as
-// before.
+// mayGuardNow reports whether the caches still show the same RayCluster in the same mode, and what belongs to it may be
+// written. Of one that is suspended or in a queue it may, if it was before: each write says whether it does.
 func (c *Controller) mayGuardNow(before observe.View, now nodepool.Cluster) bool {
 	mode, _ := c.config.Effective(now)
-	return now.UID == before.Cluster.UID && mode == before.Mode &&
+	same := now.UID == before.Cluster.UID && mode == before.Mode &&
 		(now.Writable() == nil) == (before.Cluster.Writable() == nil)
+	now.Suspended, now.Queue = false, nodepool.Queue{}
+	return same && now.Writable() == nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/addon/nodeguard"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/raydemand"
 	"strings"
 	"testing"
@@ -213,6 +214,26 @@ func TestGuardsOfARayClusterThatIsNoLongerManaged(t *testing.T) {
 		w.guarded(c.want, name)
 		if hasFinding(d, nodeguard.GuardLeft) != c.left {
 			t.Errorf("%s: findings %v", name, d.Findings)
+		}
+	}
+}
+
+func TestNothingBesideAFrozenRayClusterIsWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*nodepool.Cluster)
+		may    bool
+	}{
+		"frozen":            {func(c *nodepool.Cluster) { c.Freeze = true }, false},
+		"being deleted":     {func(c *nodepool.Cluster) { c.Deleting = true }, false},
+		"suspended":         {func(c *nodepool.Cluster) { c.Suspended = true }, true},
+		"frozen, suspended": {func(c *nodepool.Cluster) { c.Freeze, c.Suspended = true, true }, false},
+	} {
+		w := protected(t, Config{})
+		c.change(&w.kube.cluster)
+		now, before := w.kube.cluster, observe.View{Cluster: w.kube.cluster}
+		before.Mode, _ = w.c.config.Effective(now)
+		if may := w.c.mayGuardNow(before, now); may != c.may {
+			t.Errorf("%s: what belongs to it may be written: %v", name, may)
 		}
 	}
 }

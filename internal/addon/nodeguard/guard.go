@@ -6,9 +6,11 @@ package nodeguard
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
+	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -30,9 +32,18 @@ type Facts struct {
 	JoinTime time.Duration
 }
 
-// Keeper remembers, by the UID of a pod, when the pod last needed its guard. If it is lost, guards stay for the time
-// calm longer.
-type Keeper struct{ needed map[string]time.Time }
+// Keeper remembers, by the UID of a pod, when the pod last needed its guard, and the last write. If it is lost, guards
+// stay for the time calm longer.
+type Keeper struct {
+	needed map[string]time.Time
+	tried  map[string]try
+}
+
+// try is a write to a version of a pod, and whether it failed. If it did not, the version is no longer the newest.
+type try struct {
+	version string
+	failed  bool
+}
 
 // urgency orders the writes of one cycle: pods with work first, then those that may get it, then what is to be removed.
 type urgency int
@@ -54,22 +65,35 @@ type pod struct {
 	urgency urgency
 }
 
-// Changes returns the writes that v requires, most urgent first.
+// Changes returns the writes that v requires, most urgent first. Those that failed come last: an admission policy may
+// refuse some pods, and the others must not wait for them.
 func (k *Keeper) Changes(v observe.View, f Facts) []nodepool.GuardChange {
 	pods := k.pods(v, f)
-	pods = slices.DeleteFunc(pods, func(p pod) bool { return !due(p, f) })
+	pods = slices.DeleteFunc(pods, func(p pod) bool { return !k.due(p, f) })
 	slices.SortStableFunc(pods, func(a, b pod) int { return cmp.Compare(a.urgency, b.urgency) })
-	changes := make([]nodepool.GuardChange, len(pods))
-	for i := range pods {
-		changes[i] = pods[i].GuardChange
+	changes := make([]nodepool.GuardChange, 0, len(pods))
+	for _, failed := range []bool{false, true} {
+		for i := range pods {
+			if k.tried[pods[i].UID].failed == failed {
+				changes = append(changes, pods[i].GuardChange)
+			}
+		}
 	}
 	return changes
 }
 
-// due reports whether the pod's annotations differ from what is right. A write from a version that is no longer the
-// newest is a conflict, so caches that show the last write late cost a call at most.
-func due(p pod, f Facts) bool {
-	if p.urgency == settled {
+// Tried notes that a change, one of Changes, was written or how that failed. After a write or a conflict, nothing is
+// written to the pod until the caches show another version of it.
+func (k *Keeper) Tried(change nodepool.GuardChange, err error) {
+	if !errors.Is(err, nodepool.ErrReadOnly) && !errors.Is(err, nodepool.ErrNotLeading) {
+		k.tried[change.UID] = try{change.Read.Version, addon.Failed(err)}
+	}
+}
+
+// due reports whether the pod's annotations differ from what is right.
+func (k *Keeper) due(p pod, f Facts) bool {
+	last, tried := k.tried[p.UID]
+	if tried && !last.failed && last.version == p.Read.Version || p.urgency == settled {
 		return false
 	}
 	if p.Keep {
@@ -81,9 +105,12 @@ func due(p pod, f Facts) bool {
 // pods judges the head and all workers, and forgets pods that are gone.
 func (k *Keeper) pods(v observe.View, f Facts) []pod {
 	waits := demandWaits(v)
-	needed := make(map[string]time.Time, len(v.Members))
+	needed, tried := make(map[string]time.Time, len(v.Members)), map[string]try{}
 	all := make([]pod, 0, len(v.Members)+1)
 	judge := func(name, uid string, read nodepool.Guard, u urgency) {
+		if last, known := k.tried[uid]; known {
+			tried[uid] = last
+		}
 		switch last, known := k.needed[uid]; {
 		case u <= joins || (u == idle || u == reservation) && !known:
 			needed[uid] = v.Now
@@ -103,7 +130,7 @@ func (k *Keeper) pods(v observe.View, f Facts) []pod {
 	for _, m := range v.Members {
 		judge(m.Pod, m.UID, m.Guard, f.urgencyOf(v, m, waits))
 	}
-	k.needed = needed
+	k.needed, k.tried = needed, tried
 	return all
 }
 

@@ -259,3 +259,24 @@ func TestWorkComesFirst(t *testing.T) {
 		t.Errorf("order: %s", got)
 	}
 }
+
+func TestWhatFailedComesLastAndNothingIsWrittenTwiceToTheSameVersion(t *testing.T) {
+	k, v := &Keeper{}, observe.View{Now: now}
+	for _, pod := range []string{"refused", "wrote", "lags", "frozen"} {
+		v.Members = append(v.Members, observe.Member{Node: node(raydemand.Running, 0),
+			Worker: &nodepool.Worker{Pod: pod, UID: pod, Guard: bare}})
+	}
+	v.Cluster.Head = nodepool.Head{Pod: "head", PodUID: "head", Guard: bare}
+	for i, change := range k.Changes(v, facts()) {
+		k.Tried(change, []error{errors.New("forbidden"), errors.New("forbidden"), nil, nodepool.ErrConflict, nodepool.ErrReadOnly}[i])
+	}
+	v.Members = append(v.Members, observe.Member{Node: node(raydemand.Running, 0),
+		Worker: &nodepool.Worker{Pod: "new", UID: "new", Guard: bare}})
+	if got := written(k.Changes(v, facts())); got != "+frozen+new+head+refused" {
+		t.Errorf("next: %s", got)
+	}
+	v.Members[2].Guard.Version = "2" // another program has changed it
+	if got := written(k.Changes(v, facts())); got != "+lags+frozen+new+head+refused" {
+		t.Errorf("when the caches show a newer version: %s", got)
+	}
+}

@@ -67,6 +67,7 @@ func (p *protection) protect(ctx context.Context, o *addon.Cycle) {
 	p.writes.Round(ctx, p.loop, o, len(changes), func(at int) (addon.Action, error) {
 		change := changes[at]
 		err := p.writer.Guard(ctx, change)
+		p.keeper.Tried(change, err)
 		message := "guard removed"
 		if change.Keep {
 			message = "guard added"
