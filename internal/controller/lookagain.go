@@ -38,7 +38,7 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	}
 	d := r.decision.Load()
 	known := r.stands.seen
-	if observe.JobsRestartIdleTimes(d.Kube.RayVersion) {
+	if r.stands.differed || observe.JobsRestartIdleTimes(d.Kube.RayVersion) {
 		known = 0 // the clock needs the nodes
 	}
 	state, err := c.readRay(ctx, r, d.Kube, now, known)
@@ -51,7 +51,8 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 		return 0, false
 	}
 	r.urgent = false
-	r.memory.Glance(now, state.Nodes, repeats, d.Kube.RayVersion)
+	r.memory.Glance(now, state.Nodes, repeats && !r.stands.differed, d.Kube.RayVersion)
+	r.stands.differed = !repeats
 	if !repeats {
 		if r.stands.earliest.Before(r.stands.until) {
 			r.stands.until = r.stands.earliest
@@ -145,6 +146,8 @@ func (c *Controller) untilAllowed(r *record, now time.Time) time.Duration {
 type standing struct {
 	// seen is the reading that the decision rests on.
 	seen uint64
+	// differed: the last reading showed something else.
+	differed bool
 	// until is when a cycle is due although nothing has changed, because time alone may change the decision, or when
 	// it is the turn of a RayCluster that has changed.
 	until time.Time

@@ -258,6 +258,30 @@ func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
 	}
 }
 
+// Use that one reading shows between others does not last until the cycle that sees it again.
+func TestUseThatAReadingHasInterruptedIsNew(t *testing.T) {
+	w := settlingWorld(t)
+	w.kube.cluster.RayVersion = "2.60.0"
+	w.c.Cycle(context.Background(), key)
+	w.noneEarly()
+	r := w.c.record(key)
+	r.stands.until, r.stands.earliest = w.now.Add(9*time.Second), w.now.Add(9*time.Second)
+	for _, use := range []func(string){w.busy, w.idles} {
+		w.pass(4 * time.Second)
+		w.noneEarly()
+		use(w.pod(0))
+		if _, stands := w.c.Stands(context.Background(), key); !stands {
+			t.Fatal("the decision falls before its turn")
+		}
+	}
+	w.pass(2 * time.Second)
+	w.busy(w.pod(0))
+	r.memory.Glance(w.now, w.ray.nodes, false, "2.60.0")
+	if used := r.memory.clock.UsedFor(w.now, w.node(w.pod(0)).ID); used > 0 {
+		t.Errorf("it counts as busy for %v", used)
+	}
+}
+
 func TestARayClusterThatIsGoneOrCannotBeReadDoesNotMove(t *testing.T) {
 	for err, want := range map[error]counts{errors.New("unreadable"): {still: 1}, fmt.Errorf("getting: %w", nodepool.ErrGone): {}} {
 		w := newWorld(t, Config{}, gpuGroup("gpu", 2, 2, 4))
