@@ -186,13 +186,16 @@ type numGPUs struct {
 	conflicts int
 }
 
-// writtenGPUs is the number that was last written for a group, when, and how often in a row; and the last refusal.
+// writtenGPUs are the numbers that were written for a group within revertWindow, and the last refusal.
 type writtenGPUs struct {
-	gpus    raydemand.Amount
-	at      time.Time
-	times   int
+	writes  []numGPUsWrite
 	refusal *nodepool.SyncRefusal
 	refused time.Time
+}
+
+type numGPUsWrite struct {
+	gpus raydemand.Amount
+	at   time.Time
 }
 
 // rayGPUs returns the GPUs that living Ray nodes announce, by group.
@@ -227,15 +230,21 @@ func announces(m observe.Member) bool { return m.Joined() && len(m.Node.Total) >
 // refusal returns the refusal that was recently learned for this group and number, or nil.
 func (s *numGPUs) refusal(group string, gpus raydemand.Amount, now time.Time) *nodepool.SyncRefusal {
 	known := s.groups[group]
-	switch {
-	case known.refusal != nil && now.Sub(known.refused) < refusalLasts:
+	if known.refusal != nil && now.Sub(known.refused) < refusalLasts {
 		return known.refusal
-	case known.gpus != gpus || known.times < mostRewrites || now.Sub(known.at) >= revertWindow:
+	}
+	same := 0
+	for _, w := range known.writes {
+		if w.gpus == gpus && now.Sub(w.at) < revertWindow {
+			same++
+		}
+	}
+	if same < mostRewrites {
 		return nil
 	}
 	return because(nodepool.SyncReverted, fmt.Sprintf(
 		"%s was written %d times within %s and was reverted each time: set the number at its source",
-		gpus, known.times, revertWindow))
+		gpus, same, revertWindow))
 }
 
 // note remembers a number that was written or, with a refusal, was not.
@@ -244,10 +253,8 @@ func (s *numGPUs) note(target nodepool.NumGPUsTarget, refusal *nodepool.SyncRefu
 	if known.refusal = refusal; refusal != nil {
 		known.refused = now
 	} else {
-		if known.gpus != target.GPUs || now.Sub(known.at) >= revertWindow {
-			known.times = 0
-		}
-		known.gpus, known.at, known.times = target.GPUs, now, known.times+1
+		old := func(w numGPUsWrite) bool { return now.Sub(w.at) >= revertWindow }
+		known.writes = append(slices.DeleteFunc(known.writes, old), numGPUsWrite{target.GPUs, now})
 	}
 	if s.groups == nil {
 		s.groups = map[string]writtenGPUs{}

@@ -155,6 +155,18 @@ func TestWhatSomebodyUndoesTwiceIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestNumbersThatAlternateAreWrittenTwiceEach(t *testing.T) {
+	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncEnforce, 1))
+	for i := range int64(120) {
+		v := raydemand.Whole(3 + i%2)
+		w.group("slices").Reported = &nodepool.ReportedGPUs{Value: &v, Source: "nodes"}
+		w.after(5 * time.Second)
+	}
+	if len(w.kube.synced) != 4 {
+		t.Errorf("%d writes in 10 minutes, want 4", len(w.kube.synced))
+	}
+}
+
 func TestAWriteThatFailsIsTriedAgainWithPauses(t *testing.T) {
 	w := newWorld(t, Config{}, sliceGroup(nodepool.SyncReport, 0))
 	w.group("slices").NumGPUsSync = nodepool.SyncEnforce
