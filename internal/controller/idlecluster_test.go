@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -187,5 +188,18 @@ func TestAnEndThatCannotBeWrittenIsTriedAgainAndShown(t *testing.T) {
 	}
 	if w.rest(10 * time.Minute); len(w.kube.ended) != 1 {
 		t.Errorf("ended %+v", w.kube.ended)
+	}
+}
+
+func TestAConflictIsNotTriedAgainInEachCycle(t *testing.T) {
+	for _, err := range []error{nodepool.ErrConflict, nodepool.ErrReadOnly} {
+		w := newIdleWorld(t)
+		w.rest(119 * time.Minute)
+		w.kube.idleErr = fmt.Errorf("suspend: %w", err)
+		w.rest(3 * time.Minute)
+		before := w.kube.freshReads
+		if w.seconds(600); w.kube.freshReads-before > 30 {
+			t.Errorf("%v: %d fresh readings in 10 minutes", err, w.kube.freshReads-before)
+		}
 	}
 }

@@ -54,8 +54,11 @@ type feature struct {
 	managed bool
 	// idleClock measures for how long the RayCluster has been without work.
 	idleClock IdleClock
-	// end are the writes that suspend or resume it.
-	end addon.Writes
+	// end are the writes that suspend or resume it. After one that was not carried out for the reason endErr, also
+	// after a conflict, endRest is the pause: each one reads the API server and Ray.
+	end     addon.Writes
+	endErr  error
+	endRest addon.Pause
 }
 
 // want returns what the capacity policy of the RayCluster wants free now; nil if nothing.

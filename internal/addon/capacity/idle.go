@@ -91,6 +91,10 @@ func (f *feature) endSuspended(ctx context.Context, o *addon.Cycle) {
 // exactly what it has read.
 func (f *feature) write(ctx context.Context, o *addon.Cycle, change nodepool.IdleChange, reason string) {
 	text, v := o.Idle, &o.View
+	if f.endRest.Resting(v.Now) {
+		o.Idle = fmt.Sprintf("not %s: %v", text, f.endErr)
+		return
+	}
 	f.end.Round(ctx, f.loop, o, 1, func(int) (addon.Action, error) {
 		err := f.stillIdle(ctx, o, change.Resume)
 		if err == nil {
@@ -99,16 +103,14 @@ func (f *feature) write(ctx context.Context, o *addon.Cycle, change nodepool.Idl
 			err = f.writer.EndIdle(ctx, change)
 		}
 		if err == nil {
-			f.idleClock = IdleClock{}
+			f.idleClock, f.endRest = IdleClock{}, addon.Pause{}
 			f.loop.Emit(ctx, *v, addon.Event{Reason: reason, Message: text})
 		} else {
-			o.Idle = fmt.Sprintf("not %s: %v", text, err)
+			f.endErr, o.Idle = err, fmt.Sprintf("not %s: %v", text, err)
+			f.endRest.Fail(v.Now)
 		}
 		return addon.Action{Kind: addon.ActionIdle, Message: text}, err
 	})
-	if err := f.end.Err; err != nil {
-		o.Idle = fmt.Sprintf("not %s: %v", text, err)
-	}
 }
 
 // stillIdle returns why a RayCluster must not be suspended or resumed after all. The view has the fresh object
