@@ -21,9 +21,8 @@ type Addon struct {
 	// New returns the feature for one RayCluster. It may remember things; what must survive a restart is in the
 	// Kubernetes API.
 	New func(Loop) Feature
-	// WithoutCluster is called for a RayCluster that does not exist. It returns the pause until the next call; 0 if
-	// none is due. It may be nil.
-	WithoutCluster func(ctx context.Context, key nodepool.ClusterKey) time.Duration
+	// Forgotten is called for a RayCluster that is gone, or about which another process decides now. It may be nil.
+	Forgotten func(key nodepool.ClusterKey)
 }
 
 // Feature is an Addon for one RayCluster. Any function may be nil. They are called one at a time, in the order of the

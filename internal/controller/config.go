@@ -110,9 +110,6 @@ type Kube interface {
 	Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
 	// Fresh reads the same from the API server. The controller calls it before it takes anything away.
 	Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error)
-	// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is unknown,
-	// empty if it is known.
-	NamespaceMode(namespace string) (mode nodepool.Mode, unknown string)
 	// MayWrite reports whether this process may write to a RayCluster now. The controller calls it right before every
 	// drain, because no API server guards drains.
 	MayWrite(key nodepool.ClusterKey) bool

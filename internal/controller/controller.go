@@ -86,6 +86,11 @@ func (c *Controller) forget(key nodepool.ClusterKey, r *record) {
 	c.mu.Lock()
 	delete(c.records, key)
 	c.mu.Unlock()
+	for i := range c.config.Addons {
+		if forgotten := c.config.Addons[i].Forgotten; forgotten != nil {
+			forgotten(key)
+		}
+	}
 	if c.config.Forgotten != nil && r.decision.Load() != nil {
 		c.config.Forgotten(key)
 	}

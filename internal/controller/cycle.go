@@ -32,7 +32,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 	if errors.Is(err, nodepool.ErrGone) {
 		c.promises.Forget(key)
 		c.forget(key, r)
-		return c.reportWithoutCluster(ctx, key)
+		return 0
 	}
 	if err != nil {
 		return c.observeFailed(ctx, r, key, err)

@@ -80,8 +80,6 @@ func (k *fakeKube) EndGiveBack(context.Context, nodepool.ClusterKey) error {
 
 func (k *fakeKube) Enqueue(nodepool.ClusterKey) {}
 
-func (k *fakeKube) NamespaceMode(string) (nodepool.Mode, string) { return "", "" }
-
 func (k *fakeKube) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	if k.other != nil && key == k.other.cluster.Key {
 		return k.other.Cluster(ctx, key)

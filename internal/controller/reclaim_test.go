@@ -330,6 +330,35 @@ func TestTheReservationEndsWithoutADrainIfTheTakerGoes(t *testing.T) {
 	}
 }
 
+func TestAReservationLastsWhileTheOneThatGivesHasNoCycle(t *testing.T) {
+	p := newPair(t, taking, 2, func(*pair) {})
+	p.high.want(2, gpu(1))
+	p.untilTaken()
+	for range 15 {
+		p.high.after(time.Second)
+	}
+	p.low.pass(15 * time.Second)
+	if p.low.cycle(); p.low.kube.cluster.GiveBack == nil {
+		t.Errorf("it has ended; drained %v", p.low.ray.drained())
+	}
+}
+
+func TestNothingIsAwaitedOfARayClusterThatIsGone(t *testing.T) {
+	p := newPair(t, taking, 2, func(p *pair) {
+		p.high.kube.cluster.Mode, p.low.kube.cluster.Mode = nodepool.Managed, nodepool.Managed
+	})
+	p.low.c.config.DefaultMode = nodepool.Shadow
+	p.high.want(2, gpu(1))
+	p.untilTaken()
+	p.low.after(time.Second)
+	before := p.high.after(time.Second).Awaits
+	p.low.kube.clusterErr = nodepool.ErrGone
+	p.low.c.Cycle(context.Background(), p.low.kube.cluster.Key)
+	if after := p.high.after(time.Second).Awaits; len(before) == 0 || len(after) > 0 {
+		t.Errorf("awaited are %v, and when it is gone %v", before, after)
+	}
+}
+
 // trains puts a task on the first worker of low, and an actor that Ray restarts on the second. Both may end.
 func trains(p *pair) {
 	one := raydemand.Bundle{raydemand.CPU: raydemand.One}

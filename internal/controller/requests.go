@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -42,28 +41,4 @@ func (c *Controller) byDefault(v *observe.View) bool {
 	}
 	asked, _ := c.config.Asked(v.Cluster)
 	return asked != nodepool.Managed
-}
-
-// reportWithoutCluster lets the addons report to what is for a RayCluster that does not exist. It returns the pause
-// until something changes with time; 0 means that only an event starts the next cycle. It writes only if --mode or the
-// namespace makes clusters managed: otherwise another Heliostat may manage that cluster once it exists.
-func (c *Controller) reportWithoutCluster(ctx context.Context, key nodepool.ClusterKey) (next time.Duration) {
-	if c.config.ReadOnly || c.config.Form != Fleet || !c.asked(key) {
-		return 0
-	}
-	for i := range c.config.Addons {
-		if report := c.config.Addons[i].WithoutCluster; report != nil {
-			if retry := report(ctx, key); retry > 0 && (next == 0 || retry < next) {
-				next = retry
-			}
-		}
-	}
-	return next
-}
-
-// asked reports whether a RayCluster of that name would be managed without an annotation of its own.
-func (c *Controller) asked(key nodepool.ClusterKey) bool {
-	mode, unknown := c.kube.NamespaceMode(key.Namespace)
-	asked, _ := c.config.Asked(nodepool.Cluster{Key: key, NamespaceMode: mode, NamespaceUnknown: unknown})
-	return asked == nodepool.Managed
 }

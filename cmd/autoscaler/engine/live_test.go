@@ -161,7 +161,6 @@ func (f *fleetAtRest) Cluster(_ context.Context, key nodepool.ClusterKey) (nodep
 }
 
 // NamespaceMode implements controller.Kube.
-func (*fleetAtRest) NamespaceMode(string) (nodepool.Mode, string) { return "", "" }
 
 // MayWrite implements controller.Kube.
 func (*fleetAtRest) MayWrite(nodepool.ClusterKey) bool { return true }

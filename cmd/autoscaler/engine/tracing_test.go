@@ -40,7 +40,6 @@ func (k *stillKube) Cluster(context.Context, nodepool.ClusterKey) (nodepool.Clus
 func (k *stillKube) Fresh(context.Context, nodepool.ClusterKey) (nodepool.Cluster, error) {
 	return k.cluster, k.err
 }
-func (k *stillKube) NamespaceMode(string) (nodepool.Mode, string)          { return "", "" }
 func (k *stillKube) MayWrite(nodepool.ClusterKey) bool                     { return true }
 func (k *stillKube) Apply(context.Context, nodepool.Change) (int64, error) { return 1, nil }
 func (k *stillKube) Event(nodepool.Cluster, bool, string, string)          {}

@@ -81,12 +81,11 @@ func (m *Market) Addon() addon.Addon {
 			f := &feature{loop: loop, market: m, self: &member{}}
 			return addon.Feature{Observe: f.endServed, AfterDrains: f.act}
 		},
-		WithoutCluster: func(_ context.Context, key nodepool.ClusterKey) time.Duration {
+		Forgotten: func(key nodepool.ClusterKey) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			delete(m.members, key)
 			m.wake(m.heldFor(key))
-			return 0
 		},
 	}
 }

@@ -142,7 +142,7 @@ func (f *feature) give(ctx context.Context, o *addon.Cycle) {
 	if err != nil {
 		f.self.refusedAt, f.self.refusal = v.Now, err.Error()
 	} else {
-		f.self.gives = &r
+		f.self.gives, f.self.leaving = &r, t.offers
 	}
 	if taker := m.members[t.taker]; taker != nil { // what it wanted is answered
 		taker.wants, taker.rests = nil, taker.rests && err != nil

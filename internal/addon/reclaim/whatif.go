@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -107,14 +108,18 @@ func beyond(now, base map[string]int64) map[string]int64 {
 	return more
 }
 
-// mostOffered bounds the offers that one choice looks at, and so its plans: it needs one for each offer.
-const mostOffered = 32
+// mostOffered bounds the offers that one choice looks at, and so its plans: most need one for each offer. With very
+// many workers of the taker, or kinds of requests, there are fewer, so that a choice takes some tens of milliseconds.
+func (w *whatIf) mostOffered() int {
+	const least, most, work, perRequest = 8, 64, 80_000, 8
+	return max(least, min(most, work/(1+len(w.snapshot.Nodes)+perRequest*len(w.snapshot.Requests))))
+}
 
 // fewest returns the fewest offers that make as much room as all of them do, or as much as left GPUs allow. than is the
 // rank of the RayCluster that offers: only what comes before it counts. It returns nil if the offers make no room.
 func (w *whatIf) fewest(offers []giveback.Offer, left int64, than rank) *taking {
 	offers = byNode(offers)
-	offers = offers[:min(len(offers), mostOffered)]
+	offers = offers[:min(len(offers), w.mostOffered())]
 	snapshot, waits := w.before(than)
 	base := w.with(snapshot, waits, nil)
 	gain := func(offers []giveback.Offer) room { return w.with(snapshot, waits, offers).beyond(base) }
@@ -152,8 +157,10 @@ func byNode(offers []giveback.Offer) []giveback.Offer {
 	return sorted
 }
 
-// least returns offers that suffice, of which none can be left out: those that cost most are left out first.
+// least returns the first offers that suffice, without those that can be left out, beginning with those that cost most.
 func least(offers []giveback.Offer, suffice func([]giveback.Offer) bool) []giveback.Offer {
+	few := func(more int) bool { return suffice(offers[:more+1]) }
+	offers = offers[:min(sort.Search(len(offers), few)+1, len(offers))]
 	for i := len(offers) - 1; i >= 0; i-- {
 		if without := slices.Delete(slices.Clone(offers), i, i+1); suffice(without) {
 			offers = without

@@ -93,6 +93,16 @@ func TestTheFewestWorkersThatMakeRoomAreChosen(t *testing.T) {
 	} else if text := got.text(); strings.Count(text, ";") != 5 || !strings.HasSuffix(text, "; 3 more)") {
 		t.Errorf("%s, want five names and how many more there are", text)
 	}
+	for k := range 64 { // a node of slices
+		offers[k].Workers[0].Node = "n0000"
+	}
+	slice := landing.Quantities{"nvidia.com/gpu": raydemand.Whole(8) / 64}
+	for k := range offers[:64] {
+		offers[k].Workers[0].Takes = slice
+	}
+	if got := newWhatIf(o).fewest(offers[:64], 64, rank{}); got == nil || len(got.offers) != 64 {
+		t.Errorf("%+v, want all workers of the node", got)
+	}
 	o, offers = fullPool(3, 8, 1)
 	if got := newWhatIf(o).fewest(slices.DeleteFunc(offers, func(f giveback.Offer) bool { return strings.HasSuffix(f.Workers[0].Pod, "-0") }), 8, rank{}); got != nil {
 		t.Errorf("%v, although no node can become empty", giveback.Pods(got.offers))

@@ -54,17 +54,6 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	return cluster, nil
 }
 
-// NamespaceMode returns the mode that a namespace sets for its RayClusters, empty for none, and why it is unknown,
-// empty if it is known. The single form knows none.
-func (m *Manager) NamespaceMode(namespace string) (mode nodepool.Mode, unknown string) {
-	if m.nodes == nil {
-		return "", ""
-	}
-	cluster := nodepool.Cluster{Key: nodepool.ClusterKey{Namespace: namespace}}
-	m.namespaces.AddTo(&cluster)
-	return cluster.NamespaceMode, cluster.NamespaceUnknown
-}
-
 // Apply writes one guarded JSON patch, all targets or none, and returns the RayCluster's new generation.
 // nodepool.ErrConflict: the RayCluster has changed since it was read. nodepool.ErrReadOnly: it must not be changed, for
 // the reason in the error. nodepool.ErrNotLeading: this process may not write. nodepool.ErrGone: there is no such
