@@ -95,7 +95,9 @@ func Judge(object map[string]any, d *decode.Decoded) {
 	}
 }
 
-func accepted(c *nodepool.Cluster) bool { return c.Generation > 0 && c.ObservedGeneration >= c.Generation }
+func accepted(c *nodepool.Cluster) bool {
+	return c.Generation > 0 && c.ObservedGeneration >= c.Generation
+}
 
 // judge is Judge for a generation that the operator has not observed. tolerated is the OperatorVerdict of an earlier
 // one, which it has accepted: the operator observes each patch of ours a little later, and that must not close the
