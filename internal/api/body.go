@@ -127,7 +127,8 @@ func (b *body) problem() error {
 	for _, f := range b.doc.Faults() {
 		add(f.Path, f.Value, f.Want)
 	}
-	for _, u := range b.doc.Unknown() {
+	unknown, _ := b.doc.Unknown()
+	for _, u := range unknown {
 		add(u.Path, "", u.Want())
 	}
 	if len(fields) == 0 {

@@ -23,8 +23,9 @@ type Document struct {
 	faults  []Fault
 	most    int
 	unknown []Unknown
-	// kinds are the kinds of the paths of unknown members.
+	// kinds are the kinds of the paths of unknown members; more counts the members beyond those that are held.
 	kinds map[string]bool
+	more  int
 }
 
 // Read returns the value of a text that is known to be JSON, and the document that takes its first fault.
@@ -64,6 +65,10 @@ func (d *Document) Fail(f Fault) {
 		d.faults = append(d.faults, f)
 	}
 }
+
+// MostMembers bounds the members of a list or an object. Kubernetes clusters end at some ten thousand nodes, and a text
+// of 64 MiB could hold twenty million empty objects, which take a hundred times the memory.
+const MostMembers = 100_000
 
 // mostOfText bounds in bytes what a Fault shows of a value.
 const mostOfText = 60
@@ -122,11 +127,39 @@ func (j JSON) Into(target any, want string) bool {
 	if j.Absent() || j.Failed() {
 		return false
 	}
+	if members(j.raw) > MostMembers {
+		j.Fail(fmt.Sprintf("at most %d members", MostMembers))
+		return false
+	}
 	if err := json.Unmarshal(j.raw, target); err != nil {
 		j.Fail(want)
 		return false
 	}
 	return true
+}
+
+// members counts the members of a list or an object without decoding them. The text is known to be JSON.
+func members(raw []byte) int {
+	if len(raw) <= 2*MostMembers {
+		return 0 // too short to have too many: each takes two bytes
+	}
+	count, depth, quoted := 1, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		case c == ',' && depth == 1:
+			count++
+		}
+	}
+	return count
 }
 
 // List returns the elements of a list.

@@ -49,6 +49,13 @@ func TestLongValuesAreShownInPart(t *testing.T) {
 	}
 }
 
+func TestTooManyMembersAreNotDecoded(t *testing.T) {
+	in, doc := Read([]byte("[" + strings.Repeat("{},", MostMembers) + "{}]"))
+	if got := in.List(); len(got) != 0 || doc.Fault() == nil || doc.Fault().Want != "at most 100000 members" {
+		t.Errorf("got %d elements, %v", len(got), doc.Fault())
+	}
+}
+
 func TestRepeatedKeysAreFoundInTheSameObjectOnly(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a": 1, "b": {"a": 1}, "c": [{"a": 1}, {"a": 1}]}`: "",

@@ -63,7 +63,11 @@ const mostUnknown = 20
 // addUnknown holds an unknown member; of elements of a list, the first one.
 func (d *Document) addUnknown(at JSON, near string, known []string) {
 	kind := at.at.Kind()
-	if d.kinds[kind] || len(d.unknown) == mostUnknown {
+	if d.kinds[kind] {
+		return
+	}
+	if len(d.unknown) == mostUnknown {
+		d.more++
 		return
 	}
 	if d.kinds == nil {
@@ -73,8 +77,8 @@ func (d *Document) addUnknown(at JSON, near string, known []string) {
 	d.unknown = append(d.unknown, Unknown{Path: at.at, Value: at.excerpt(), Near: near, Known: known})
 }
 
-// Unknown returns the unknown members, each kind of place once, and at most twenty.
-func (d *Document) Unknown() []Unknown { return d.unknown }
+// Unknown returns the unknown members, each kind of place once, and how many more there are of further kinds.
+func (d *Document) Unknown() (members []Unknown, more int) { return d.unknown, d.more }
 
 // Strict returns the first fault; without any, an unknown member is one.
 func (d *Document) Strict() *Fault {

@@ -1,6 +1,7 @@
 package snapshotfile
 
 import (
+	"fmt"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
@@ -17,7 +18,8 @@ var descriptiveKeys = []string{
 // unknownFields returns a finding for each kind of unknown key.
 func unknownFields(doc *fieldpath.Document, file string) []raydemand.Finding {
 	var all []raydemand.Finding
-	for _, u := range doc.Unknown() {
+	unknown, more := doc.Unknown()
+	for _, u := range unknown {
 		f := raydemand.Finding{
 			Code:     model.FindingKeyUnknown,
 			Severity: raydemand.Warning,
@@ -31,6 +33,9 @@ func unknownFields(doc *fieldpath.Document, file string) []raydemand.Finding {
 			f.Fix = "remove it; the keys here are " + strings.Join(u.Known, ", ")
 		}
 		all = append(all, f)
+	}
+	if more > 0 {
+		all[len(all)-1].Why += fmt.Sprintf("; %d more keys are unknown", more)
 	}
 	return all
 }

@@ -88,12 +88,19 @@ func TestUnknownKeysAreReportedOncePerKindAndForTwentyKinds(t *testing.T) {
 		nodes = append(nodes, fmt.Sprintf(`{"pod": "p%d", "group": "g", "state": "IDLE", "nodeIP": "10.0.0.1"}`, i))
 		kinds = append(kinds, fmt.Sprintf(`"unheard-of-%d": 1`, i))
 	}
-	for text, want := range map[string]int{
-		`{"groups": [], "nodes": [` + strings.Join(nodes, ",") + `]}`: 1,
-		`{"groups": [], ` + strings.Join(kinds, ",") + `}`:            20,
+	for text, want := range map[string]struct {
+		findings int
+		last     string
+	}{
+		`{"groups": [], "nodes": [` + strings.Join(nodes, ",") + `]}`: {1, "so it has no effect"},
+		`{"groups": [], ` + strings.Join(kinds, ",") + `}`:            {20, "so it has no effect; 980 more keys are unknown"},
 	} {
-		if doc, err := ReadDocument(strings.NewReader(text), "s.json"); err != nil || len(doc.Findings) != want {
-			t.Errorf("%v: %d findings, want %d", err, len(doc.Findings), want)
+		doc, err := ReadDocument(strings.NewReader(text), "s.json")
+		if err != nil || len(doc.Findings) != want.findings {
+			t.Fatalf("%v: %d findings, want %d", err, len(doc.Findings), want.findings)
+		}
+		if last := doc.Findings[len(doc.Findings)-1].Why; !strings.HasSuffix(last, want.last) {
+			t.Errorf("reported %q, want %q at its end", last, want.last)
 		}
 	}
 }
