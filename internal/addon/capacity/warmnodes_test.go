@@ -152,7 +152,7 @@ func TestNothingIsTouchedOnDoubt(t *testing.T) {
 	w := newWorld()
 	w.round(t, "at first", "gpu 2 v1")
 	known := w.cluster.Buffers
-	w.cluster.Buffers = &nodepool.Buffers{Unread: "not read", Templates: known.Templates}
+	w.cluster.Buffers = &nodepool.Buffers{Unread: "not read", Templates: known.Templates, List: known.List}
 	w.round(t, "buffers are unknown")
 	w.cluster.Buffers = known
 	w.entries(capacity.WarmNodes{Group: "gpu", Count: 1})

@@ -240,11 +240,18 @@ func (a *asked) room() int {
 	return int(max(room, 0))
 }
 
-// pending waits for the Cluster Autoscaler, and not for more than is needed.
+// pending waits for the Cluster Autoscaler, but not for ever, also after a restart, and not for more than is needed.
 func (a *asked) pending(request nodepool.ProvisioningRequest, pods int) {
-	if pods >= request.Pods {
+	switch {
+	case a.now.Sub(request.CreatedAt) >= patience:
+		a.r.pause(a.now, a.group.Name,
+			fmt.Sprintf("ProvisioningRequest %s brought no nodes within 15 minutes", request.Name))
+		a.without(pods, a.r.without[a.group.Name].why)
+		a.release(request)
+		return
+	case pods >= request.Pods:
 		delete(a.r.smaller, a.group.Name)
-	} else if a.since(&a.r.smaller) >= calm {
+	case a.since(&a.r.smaller) >= calm:
 		a.release(request)
 	}
 	a.wait(pods, "ProvisioningRequest "+request.Name+": "+

@@ -126,6 +126,8 @@ func TestALaunchWaitsForItsRequestAndNotForEver(t *testing.T) {
 			"launch 0; waits for ProvisioningRequest R4: the Cluster Autoscaler has not looked at it"},
 		{"more is wanted", made(nodepool.CapacityAsked), time.Minute, 6,
 			"launch 0; waits for ProvisioningRequest R4: the Cluster Autoscaler has not looked at it"},
+		{"too late", made(nodepool.CapacityAsked), patience, 4,
+			"launch 4; ProvisioningRequest R4 brought no nodes within 15 minutes; release 4"},
 		{"provisioned", made(nodepool.CapacityProvisioned), time.Minute, 4, "launch 4"},
 		{"provisioned, and more is wanted", made(nodepool.CapacityProvisioned), time.Minute, 6,
 			"launch 4; waits for the pods of ProvisioningRequest R4 to get their nodes"},
