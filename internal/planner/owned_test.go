@@ -145,6 +145,22 @@ func TestADeletedRequestTakesNothingFromOthers(t *testing.T) {
 	})
 }
 
+// TestEqualRequestsThatFailAreTriedOnce: one that asks for something else has its trial after more than a plan makes.
+func TestEqualRequestsThatFailAreTriedOnce(t *testing.T) {
+	s := Snapshot{LaunchConfigCheckDisabled: true, Groups: []Group{
+		{Name: "gpu", Max: 2, NumOfHosts: 1, Resources: raydemand.Bundle{"GPU": raydemand.One}},
+		{Name: "cpu", Max: 2, NumOfHosts: 1, Resources: raydemand.Bundle{"CPU": raydemand.One}}}}
+	for i := range 2100 {
+		s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: fmt.Sprintf("r%04d", i), Owner: "ann", AllOrNothing: true,
+			Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"GPU": raydemand.One}, Count: 3}}})
+	}
+	s.OwnedRequests = append(s.OwnedRequests, raydemand.Owned{ID: "z", Owner: "bob",
+		Requests: []raydemand.Request{{Bundle: raydemand.Bundle{"CPU": raydemand.One}, Count: 1}}})
+	if plan := Compute(s, Policy{}); plan.Launch["cpu"] != 1 || plan.Launch["gpu"] != 0 {
+		t.Errorf("launches %v", plan.Launch)
+	}
+}
+
 // TestRequestsThatNothingServesDelayNoOthers: they cost no trial, so those after them are evaluated.
 func TestRequestsThatNothingServesDelayNoOthers(t *testing.T) {
 	s := Snapshot{Groups: []Group{{Name: "g", Resources: bundleOf(96, 8, 256), Max: 100, NumOfHosts: 1}}}

@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"heliostat.dev/heliostat/internal/planner/model"
@@ -61,6 +62,8 @@ type RestRequest struct {
 	// Admitted counts the planned bundles of each item; kinds are the items' indexes in Search.kinds.
 	Admitted []int64
 	kinds    []int
+	// Unevaluated: no trial was left to find out how much of it can be served.
+	Unevaluated bool
 }
 
 // all plans for everything, none for nothing.
@@ -113,6 +116,15 @@ func (s *RestRequest) addTo(counts []int64) {
 		at := s.kinds[k]
 		counts[at] = min(counts[at]+had, MaxCount)
 	}
+}
+
+// key is equal for requests that ask for the same.
+func (s *RestRequest) key() string {
+	var key []byte
+	for _, it := range s.Items {
+		key = fmt.Appendf(key, "%d × %q;", it.Request.Count, it.Key)
+	}
+	return string(key)
 }
 
 func (s *RestRequest) satisfied() bool { return !s.SatisfiedSince.IsZero() }
@@ -191,29 +203,42 @@ func (p *Search) admit(given []int64) {
 	}
 	isFull := func(it *Item) bool { return full[it.Key] }
 	isOpen := func(it *Item) bool { return !full[it.Key] }
+	failed := map[string]bool{} // requests that are all or nothing, by key
 	for i := range p.RestRequests {
 		p.RestRequests[i].None()
+		p.RestRequests[i].Unevaluated = false
 	}
-	for at := 0; at < len(p.RestRequests) && tries > 0; at++ {
+	for at := 0; at < len(p.RestRequests); at++ {
 		s := &p.RestRequests[at]
-		if s.AllOrNothing && slices.ContainsFunc(s.Items, isFull) || !slices.ContainsFunc(s.Items, isOpen) {
+		if s.AllOrNothing && (failed[s.key()] || slices.ContainsFunc(s.Items, isFull)) ||
+			!slices.ContainsFunc(s.Items, isOpen) {
+			continue
+		}
+		if s.Unevaluated = tries < 0; s.Unevaluated {
 			continue
 		}
 		rest := p.RestRequests[at:]
-		plan := func(n int64) bool {
+		plan := func(n int64) {
 			for i := range rest {
 				if rest[i].None(); int64(i) < n {
 					rest[i].all()
 				}
 			}
-			return fits()
 		}
-		whole := mostThat(int64(len(rest)), plan)
+		whole := mostThat(int64(len(rest)), func(n int64) bool {
+			plan(n)
+			return fits()
+		})
 		plan(whole)
-		if at += int(whole); at == len(p.RestRequests) || p.RestRequests[at].AllOrNothing {
-			continue
+		if at += int(whole); at == len(p.RestRequests) {
+			break
 		}
 		s = &p.RestRequests[at]
+		if s.AllOrNothing {
+			s.Unevaluated = tries < 0
+			failed[s.key()] = !s.Unevaluated
+			continue
+		}
 		for i, it := range s.Items {
 			if full[it.Key] {
 				continue
@@ -222,8 +247,9 @@ func (p *Search) admit(given []int64) {
 				s.Admitted[i] = n
 				return fits()
 			})
-			full[it.Key] = tries > 0 && s.Admitted[i] < it.Request.Count
+			full[it.Key] = tries >= 0 && s.Admitted[i] < it.Request.Count
 		}
+		s.Unevaluated = tries < 0
 	}
 	claim.Items = p.restItems()
 }

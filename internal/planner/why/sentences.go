@@ -110,7 +110,9 @@ var (
 	heldElsewhere = sentence{model.Capped, "its other bundles are on %s, which has no room for the remaining %d: %s"}
 
 	// What becomes of a REST request.
-	satisfied    = sentence{"satisfied", "workers that have joined Ray have room for all of it"}
+	satisfied   = sentence{"satisfied", "workers that have joined Ray have room for all of it"}
+	unevaluated = sentence{model.TooMany, "this plan did not evaluate it, because too many requests " +
+		"come before it, or too many shapes"}
 	followLater  = sentence{model.CodeInFlight, "%s follow when earlier pods have joined"}
 	launchingFor = sentence{model.CodeLaunch, "launching pods for %s"}
 	requested    = sentence{model.CodeOnTheWay, "pods requested earlier have not joined Ray yet, for %s"}

@@ -119,6 +119,8 @@ func newDecision(p *place.Search, given []int64, out place.Outcome) *decision {
 	return d
 }
 
+func evaluated(s *place.RestRequest) bool { return !s.Unevaluated }
+
 // explainClaim explains, for each bundle of a call, why it is not served. Ray serves a call from within Ray as a whole
 // or not at all, so a bundle that could be served alone names the other bundle that prevents it.
 func (d *decision) explainClaim(c *place.Claim) {
@@ -138,6 +140,8 @@ func (d *decision) explainClaim(c *place.Claim) {
 		case it.Deferred || !d.Possible(it):
 		case c.Purpose != place.OverREST:
 			d.why[it] = whole
+		case c.Refused && len(d.refused[it.Key]) > 0 && !slices.ContainsFunc(d.refused[it.Key], evaluated):
+			d.why[it] = unevaluated.with()
 		}
 	}
 }
@@ -372,6 +376,10 @@ func (d *decision) requestState(a *place.Attribution) (raydemand.RequestState, m
 		return raydemand.RequestWaiting, launchingFor.with(on(a.Planned))
 	default:
 		return raydemand.RequestWaiting, requested.with(on(plan.Waiting))
+	}
+	impossible := func(it *place.Item) bool { return !d.Possible(it) }
+	if a.Unevaluated && !slices.ContainsFunc(d.Items(rest), impossible) {
+		return raydemand.RequestCapped, unevaluated.with()
 	}
 	if len(rest) == 0 {
 		rest = a.Requests
