@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/cli"
 	"heliostat.dev/heliostat/internal/cli/printer"
@@ -16,6 +15,7 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/internal/snapshotfile/manifests"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -190,7 +190,7 @@ func bodyOfFile(name, what string, stdin io.Reader) (body json.RawMessage, err e
 		if err != nil {
 			return err
 		}
-		body, err = yaml.YAMLToJSONStrict(text)
+		body, err = decode.OneDocument(text)
 		if err == nil && string(body) == "null" {
 			err = errors.New("it is empty: want the body of a call, as JSON or YAML")
 		}

@@ -3,6 +3,7 @@ package decode
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,6 +47,35 @@ func ReadObjects(in io.Reader) (objects []map[string]any, places []Place, err er
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading document %d: %w", number, err)
+		}
+	}
+}
+
+// notFinite matches a member whose value YAML knows and JSON does not.
+var notFinite = regexp.MustCompile(`(?i)[\w."-]+:\s*[-+]?\.(nan|inf)\b`)
+
+// OneDocument returns a text of YAML or JSON as JSON. It has one document, and each key of an object once. Of a text
+// without any, it is null.
+func OneDocument(text []byte) (only []byte, err error) {
+	only = []byte("null")
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(io.MultiReader(bytes.NewReader(text), strings.NewReader("\n"))))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return only, nil
+		}
+		var unsupported *json.UnsupportedValueError
+		if document, err = yaml.YAMLToJSONStrict(document); errors.As(err, &unsupported) {
+			return nil, fmt.Errorf("%s: want a finite number", cmp.Or(string(notFinite.Find(text)), unsupported.Str))
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case string(document) == "null":
+		case string(only) != "null":
+			return nil, errors.New("two documents: want one")
+		default:
+			only = document
 		}
 	}
 }

@@ -273,6 +273,8 @@ func TestAnErrorInPricesNamesFieldAndValue(t *testing.T) {
 	for text, want := range map[string]string{
 		"instanceTypes: {p4d.24xlarge: -1}":     `instanceTypes["p4d.24xlarge"]: -1: want a number from 0 to 1000000000 without quotes`,
 		"spot: {x: 2e9}":                        "spot.x: 2000000000: want a number from 0 to 1000000000 without quotes",
+		"complete: true\n---\ncurrency: EUR":    "two documents: want one",
+		"pools: [{name: a, price: -.inf}]":      "price: -.inf: want a finite number",
 		"currency: dollars":                     `currency: "dollars": want a code of ISO 4217, such as USD`,
 		`instanceTypes: {p4d.24xlarge: "21.9"}`: `instanceTypes["p4d.24xlarge"]: "21.9": want a number from 0 to 1000000000 without quotes`,
 	} {

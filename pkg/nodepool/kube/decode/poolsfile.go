@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -35,7 +34,7 @@ func ReadPools(in io.Reader) (landing.Config, error) {
 		err = errors.New("larger than 4 MiB: want a list of pools")
 	}
 	if err == nil {
-		text, err = yaml.YAMLToJSONStrict(text)
+		text, err = OneDocument(text)
 	}
 	if err != nil {
 		return landing.Config{}, err
