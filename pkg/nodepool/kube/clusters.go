@@ -40,12 +40,14 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 	if err != nil {
 		return nodepool.Cluster{}, err
 	}
+	known := m.pods.of(key)
 	list, err := m.core.Pods(key.Namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: decode.ClusterLabel + "=" + key.Name})
 	if err != nil {
 		return nodepool.Cluster{}, fmt.Errorf("listing pods of %s: %w", key, err)
 	}
 	pods := decode.PodsOf(list.Items)
+	m.storage.comparePods(known, pods)
 	m.newestSeen.remember(object)
 	cluster := m.describe(object, pods)
 	if m.nodes != nil {
@@ -175,7 +177,8 @@ func isGone(err error) bool { return errors.Is(err, nodepool.ErrGone) }
 
 func isConflict(err error) bool { return errors.Is(err, nodepool.ErrConflict) }
 
-// getRayCluster reads from the API server, with the client for users' calls or the one for background work.
+// getRayCluster reads from the API server, with the client for users' calls or the one for background work. An object
+// that is older than the known one proves that the storage went back.
 func (m *Manager) getRayCluster(
 	ctx context.Context,
 	client dynamic.NamespaceableResourceInterface,
@@ -183,9 +186,13 @@ func (m *Manager) getRayCluster(
 ) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, reflector.RequestTimeout)
 	defer cancel()
+	known, unknown := m.kept(key)
 	object, err := client.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading RayCluster %s: %w", key, classified(err))
+	}
+	if unknown == nil {
+		m.storage.compare(known.GetResourceVersion(), object.GetResourceVersion())
 	}
 	return object, nil
 }

@@ -94,8 +94,8 @@ func managerOf(t *testing.T, server *apiServer, cached map[string]any) *Manager 
 	client := dynamicOf(t, server)
 	m := &Manager{
 		source: shown{&unstructured.Unstructured{Object: cached}}, rayClusters: client.Resource(rayClusterResource), userClusters: client.Resource(rayClusterResource),
-		pool:       newPool(func(nodepool.ClusterKey) bool { return true }, slog.New(slog.DiscardHandler)),
-		pods:       newRayPods(nil, attached.Config{}, nil, nil),
+		pool: newPool(func(nodepool.ClusterKey) bool { return true }, slog.New(slog.DiscardHandler)),
+		pods: newRayPods(nil, attached.Config{}, nil, nil), storage: &storageGuard{proof: make(chan error, 1)},
 		newestSeen: newNewestObjects(), decodes: newDecodeCache(sharing.Reader{}),
 	}
 	m.running.Store(true)

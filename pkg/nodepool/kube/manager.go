@@ -62,6 +62,7 @@ type Manager struct {
 	lease        *lease               // nil without leader election
 	shards       *Shards              // nil if one process decides about all RayClusters
 	newestSeen   *newestObjects
+	storage      *storageGuard
 	decodes      *decodeCache
 	dynamic      dynamic.Interface
 	namespaces   *namespaceWatch        // nil in the single form
@@ -225,9 +226,10 @@ func (m *Manager) connectCore(client *http.Client) error {
 
 // wire creates the source of objects. The single form has no rights for events and nodes.
 func (m *Manager) wire() error {
+	m.storage = newStorageGuard(m.core, m.options)
 	m.pods = newRayPods(m.core, attached.Config{Namespaces: m.options.Namespaces, Logger: m.options.Logger,
 		Changed: m.Enqueue}, m.options.Single, func(err error) { m.watchError.Store(&err) })
-	reads := []manager.Runnable{newStorageGuard(m.core, m.options), m.pods}
+	reads := []manager.Runnable{m.storage, m.pods}
 	if m.options.Single != nil {
 		source, err := newPolled(m)
 		m.source = source
