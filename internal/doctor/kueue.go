@@ -177,9 +177,11 @@ func (x *inventory) batchScheduler(o *Object) string {
 	if head := x.headPod(o); head != nil {
 		return head.Root().Text("spec", "schedulerName")
 	}
-	_, operator := x.program(operatorImage)
-	if name := flagOf(operator, "batch-scheduler"); name != "" {
-		return name
+	_, operators := x.programs(operatorImage)
+	for _, operator := range operators {
+		if name := flagOf(operator, "batch-scheduler"); name != "" {
+			return name
+		}
 	}
 	for label := range o.Root().Texts("metadata", "labels") {
 		switch {

@@ -34,8 +34,10 @@ func TestWhatMakesNewWorkersWaitForTheirGang(t *testing.T) {
 		"KAI, with either value of the flag":      {inTree(labelled("kai.scheduler/queue: q")), "spec.workerGroupSpecs[0].minReplicas", "minReplicas to 1; "},
 		"coscheduling, created above the minimum": {inTree(coscheduling) + operator, "spec.workerGroupSpecs[0].replicas", "replicas to 0"},
 		"coscheduling, created at the minimum":    {strings.Replace(coscheduling, "replicas: 1", "replicas: 0", 1) + operator, "", ""},
-		"coscheduling without the label":          {labelled("a: b") + operator, "", ""},
-		"a live RayCluster of coscheduling":       {strings.Replace(coscheduling, "  name: llm", "  name: llm\n  uid: u", 1) + operator, "", ""},
+		"KAI in two words, of the second operator": {inTree(labelled("a: b")) + strings.Replace(operator, "--batch-scheduler=scheduler-plugins", "", 1) +
+			strings.Replace(operator, "=scheduler-plugins", ", kai-scheduler", 1), "spec.workerGroupSpecs[0].minReplicas", "minReplicas to 1; "},
+		"coscheduling without the label":    {labelled("a: b") + operator, "", ""},
+		"a live RayCluster of coscheduling": {strings.Replace(coscheduling, "  name: llm", "  name: llm\n  uid: u", 1) + operator, "", ""},
 	} {
 		c.manifest = strings.Replace(c.manifest, "volcano.sh/queue-name: q, ray", "volcano.sh/queue-name: q\n    ray", 1)
 		read := parsed(t, c.manifest)

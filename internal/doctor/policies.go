@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,9 +43,14 @@ func groupUnknown(_ *inventory, o *Object, report reporter) {
 
 // warmNodesLeft reports a CapacityBuffer of a Heliostat that, as its Deployment shows, does not ask for nodes any more.
 func warmNodesLeft(x *inventory, o *Object, report reporter) {
-	_, service := x.program(heliostatImage)
+	only, service := x.program(heliostatImage)
 	by := o.Root().Get("metadata", "labels", "app.kubernetes.io/managed-by")
-	if flagOf(service, "warm-nodes") == "false" && by.Text() == "heliostat" {
+	asked := flagOf(service, "warm-nodes")
+	inFile := asked == "" && flagOf(service, "config") != ""
+	if on, err := strconv.ParseBool(cmp.Or(asked, "false")); err != nil || on || only == nil || inFile {
+		return
+	}
+	if by.Text() == "heliostat" {
 		template := &Object{Kind: "PodTemplate", Namespace: o.Namespace, Name: o.Name}
 		report(occurrence{Path: by.Path(), Seen: by.Text(),
 			Fix: run(kubectl(o, "delete")).Then(kubectl(template, "delete")).Hint("or serve with --warm-nodes again")})

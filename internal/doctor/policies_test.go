@@ -73,10 +73,12 @@ kind: CapacityBuffer
 metadata: {name: theirs, namespace: ml}
 `
 	for args, want := range map[string][]string{
-		"serve":                       nil,
-		"serve, --warm-nodes=false":   {"warm-nodes-left CapacityBuffer/ml/heliostat-nodes-1"},
-		"serve, --warm-nodes":         nil,
-		"serve, --config=/etc/x.yaml": nil,
+		"serve": {"warm-nodes-left CapacityBuffer/ml/heliostat-nodes-1"},
+		"serve], env: [{name: HELIOSTAT_WARM_NODES, value: 'true'}":  nil,
+		"serve], env: [{name: HELIOSTAT_WARM_NODES, value: 'false'}": {"warm-nodes-left CapacityBuffer/ml/heliostat-nodes-1"},
+		"serve, --warm-nodes=false":                                  {"warm-nodes-left CapacityBuffer/ml/heliostat-nodes-1"},
+		"serve, --warm-nodes":                                        nil,
+		"serve, --config=/etc/x.yaml":                                nil,
 	} {
 		var got []string
 		for _, f := range examine(t, policied(t, nodes, strings.Replace(deployment, "ARGS", args, 1))) {

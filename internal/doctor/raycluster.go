@@ -65,12 +65,15 @@ func restartPolicy(_ *inventory, g rayGroup, report reporter) {
 // rayTag finds the versions of Ray and Python in the tag of an image of Ray's, as rayproject/ray:2.9.3-py311-gpu.
 var rayTag = regexp.MustCompile(`(?:^|/)ray(?:-ml|-llm)?:(\d+\.\d+\.\d+)(?:\.\w+)?(?:-(py\d+))?`)
 
+// rayImage finds the version of Ray in the tag of an image of Ray's, as far as its age needs it.
+var rayImage = regexp.MustCompile(`(?:^|/)ray(?:-ml|-llm)?:(\d+\.\d+)\b`)
+
 // rayVersionOld examines what the head runs, which decides: its image, or rayVersion if the image has another name. Ray
 // 2.40 is the oldest with which Heliostat was tested (docs/versions.md).
 func rayVersionOld(_ *inventory, g rayGroup, report reporter) {
 	said := g.rayContainer().Get("image")
 	text := ""
-	if tag := rayTag.FindStringSubmatch(said.Text()); tag != nil {
+	if tag := rayImage.FindStringSubmatch(said.Text()); tag != nil {
 		text = tag[1]
 	} else {
 		said = g.Of.raySpec().Get("rayVersion")

@@ -151,6 +151,10 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"KAI's pods see the GPU that they share":          {"gpus-visible", set(0, "/spec/workerGroupSpecs/0/template/metadata", map[string]any{"annotations": map[string]any{"gpu-memory": "2000"}}), false},
 		"an image of another name, and an old rayVersion": {"ray-version-old", set(0, "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/llm:7"), true},
 		"an image of Ray 2.40 counts, not rayVersion":     {"ray-version-old", set(0, "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/mirror/ray:2.40.0-gpu"), false},
+		"an old image of two numbers": {"ray-version-old", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/image", "rayproject/ray:2.9")
+			field(t, all[0], "/spec/rayVersion", nil)
+		}, true},
 		"nothing says the version": {"ray-version-old", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/spec/headGroupSpec/template/spec/containers/0/image", "registry.example/llm:7")
 			field(t, all[0], "/spec/rayVersion", nil)
