@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -15,7 +17,7 @@ func decoded(command func(*Object) string) scope {
 	return func(x *inventory, code string, report reporter) {
 		for _, o := range x.Clusters {
 			for _, f := range o.Cluster.Findings {
-				if f.Code == code && !hasOwnCheck(o, f) {
+				if f.Code == code && !hasOwnCheck(o, f) && !x.initOff(f) {
 					report(occurrence{
 						Object: o, Field: fieldIn(o, f.Field), Severity: f.Severity, Seen: f.Seen, Why: f.Why,
 						Fix: run(command(o)).Hint(f.Fix)})
@@ -36,6 +38,17 @@ func hasOwnCheck(o *Object, f raydemand.Finding) bool {
 		return inLimits && isGPU(gpuinfo.Names{}, path.LastKey())
 	}
 	return false
+}
+
+// initOff reports whether a finding is about an init container that the operator's Deployment turns off.
+func (x *inventory) initOff(f raydemand.Finding) bool {
+	if f.Code != limitRangeRefuses || !strings.Contains(f.Why, decode.UnlessInitOff) {
+		return false
+	}
+	_, operators := x.programs(operatorImage)
+	return slices.ContainsFunc(operators, func(c fieldpath.Value) bool {
+		return strings.EqualFold(variableOf(c, "ENABLE_INIT_CONTAINER_INJECTION"), "false")
+	})
 }
 
 // fieldIn returns where a field of the RayCluster is in this object: a RayJob, a RayService and a RayCronJob have its

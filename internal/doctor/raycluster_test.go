@@ -141,6 +141,23 @@ func TestLimitRangesRefuseContainers(t *testing.T) {
 	}
 }
 
+// KubeRay's operator adds an init container to workers, unless its Deployment turns that off.
+func TestALimitRangeThatRefusesTheInitContainerOfWorkersIsFound(t *testing.T) {
+	const manifest = `
+{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: h, image: i, resources: {limits: {memory: 4Gi}}}]}}}]}}
+---
+{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: ns}, spec: {limits: [{type: Container, min: {memory: 512Mi}}]}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: o, namespace: ns}, spec: {template: {spec: {containers: [{name: o, image: quay.io/kuberay/operator, env: [{name: ENABLE_INIT_CONTAINER_INJECTION, value: "%t"}]}]}}}}
+`
+	for _, injects := range []bool{true, false} {
+		found := codesOf(examine(t, parsed(t, fmt.Sprintf(manifest, injects))))
+		if slices.Contains(found, "limit-range-refuses") != injects {
+			t.Errorf("injects %t: found %v", injects, found)
+		}
+	}
+}
+
 func TestAQuotaCountsWhatALimitRangeMakesPodsRequest(t *testing.T) {
 	const manifest = `
 {apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, namespace: ns}, spec: {headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 4, template: {spec: {containers: [{name: h, image: i}]}}}]}}

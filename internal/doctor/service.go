@@ -39,12 +39,7 @@ func (x *inventory) program(image string) (only *Object, container fieldpath.Val
 // flagOf returns the value of a flag of a container's program, from its command line, as --name=value or in two words,
 // or else from its environment. A flag without a value is true.
 func flagOf(container fieldpath.Value, name string) (value string) {
-	variable := "HELIOSTAT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	for _, v := range container.Items("env") {
-		if v.Text("name") == variable {
-			value = v.Text("value")
-		}
-	}
+	value = variableOf(container, "HELIOSTAT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 	words := slices.Concat(container.TextList("command"), container.TextList("args"))
 	for i, word := range words {
 		key, text, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -55,6 +50,15 @@ func flagOf(container fieldpath.Value, name string) (value string) {
 			text = words[i+1]
 		}
 		value = cmp.Or(text, "true")
+	}
+	return value
+}
+
+func variableOf(container fieldpath.Value, name string) (value string) {
+	for _, v := range container.Items("env") {
+		if v.Text("name") == name {
+			value = v.Text("value")
+		}
 	}
 	return value
 }

@@ -44,8 +44,8 @@ func limitedTo(cpu, memory string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Limits: list, Requests: merged(list)}
 }
 
-// unlessInitOff begins a sentence on that init container, because it is unknown how the operator runs.
-const unlessInitOff = "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "
+// UnlessInitOff begins a sentence on that init container, because it is unknown how the operator runs.
+const UnlessInitOff = "unless the operator runs with ENABLE_INIT_CONTAINER_INJECTION=false, "
 
 // merged returns the amounts of all lists; of several amounts of a resource, the last one counts.
 func merged(lists ...corev1.ResourceList) corev1.ResourceList {
@@ -204,7 +204,7 @@ func (d *Decoded) underLimits(
 		waits := *waitForGCS.DeepCopy()
 		for _, fault := range limitFaults(ranges, &waits.Resources) {
 			found(fault, raydemand.Warning, "", fmt.Sprintf("%sfor %s in %s of its init container wait-gcs-ready, "+
-				"the LimitRange wants ", unlessInitOff, fault.resource, fault.section),
+				"the LimitRange wants ", UnlessInitOff, fault.resource, fault.section),
 				"let the LimitRange allow a container with 200m of cpu and 256Mi of memory, or turn the init "+
 					"container off for all RayClusters: ENABLE_INIT_CONTAINER_INJECTION=false in the operator's "+
 					"Deployment")
@@ -214,7 +214,7 @@ func (d *Decoded) underLimits(
 	for _, fault := range podLimitFaults(ranges, &waiting) {
 		severity, of := raydemand.Error, ""
 		if len(alone) == 0 {
-			severity, of = raydemand.Warning, unlessInitOff
+			severity, of = raydemand.Warning, UnlessInitOff
 		}
 		g.Broken = g.Broken || len(alone) > 0
 		found(fault, severity, ".spec.containers", of, "set limits and requests that add up to what the LimitRange "+
