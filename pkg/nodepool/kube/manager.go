@@ -384,10 +384,10 @@ func (m *Manager) Leader() (address string, known bool) {
 	return m.lease.leader()
 }
 
-// Led reports whether this process leads or knows who does. It is true without leader election.
+// Led reports whether this process leads or knows who does. With shards, a process need not know.
 func (m *Manager) Led() bool {
 	_, known := m.Leader()
-	return m.lease == nil || known || m.Leading()
+	return m.shards != nil || known || m.Leading()
 }
 
 // Ready reports whether every RayCluster and pod has been seen once. A candidate for leadership is ready too.
