@@ -12,6 +12,9 @@ import (
 // Writes are what a feature writes beside the RayCluster, such as guards. A write that fails delays the next round, and
 // no other write: an admission policy may refuse a single object.
 type Writes struct {
+	// Careful: a write that was not carried out for any reason delays the next round, because each one reads the API
+	// server and Ray again. Otherwise the next cycle decides again after a conflict.
+	Careful bool
 	// Err is why a write of the last round failed; nil if none did, or if nothing was to be written.
 	Err    error
 	rest   Pause
@@ -21,8 +24,10 @@ type Writes struct {
 // retryWithin bounds the pause after a write that failed if others have succeeded.
 const retryWithin = 3 * time.Second
 
-// Round carries out up to count writes, as many as one cycle may. write carries out one, and returns its action. After
-// nodepool.ErrConflict and nodepool.ErrGone the next cycle decides again.
+// Resting reports whether the pause after a write that failed is not over.
+func (w *Writes) Resting(now time.Time) bool { return w.rest.Resting(now) }
+
+// Round carries out up to count writes, as many as one cycle may. write carries out one, and returns its action.
 func (w *Writes) Round(
 	ctx context.Context, loop Loop, o *Cycle, count int, write func(at int) (Action, error),
 ) {
@@ -30,7 +35,7 @@ func (w *Writes) Round(
 		w.Err = nil
 		return
 	}
-	if w.rest.Resting(o.View.Now) {
+	if w.Resting(o.View.Now) {
 		return
 	}
 	var failed error
@@ -39,6 +44,9 @@ func (w *Writes) Round(
 		started := loop.Now()
 		action, err := write(at)
 		action.At, action.Took, action.Result = started, loop.Now().Sub(started), ResultOK
+		if Failed(err) || w.Careful {
+			failed = cmp.Or(failed, err)
+		}
 		switch {
 		case err == nil:
 			w.worked = true
@@ -46,7 +54,6 @@ func (w *Writes) Round(
 			return false
 		case Failed(err):
 			action.Result, action.Message = ResultError, err.Error()
-			failed = cmp.Or(failed, err)
 		default:
 			action.Result = ResultConflict
 		}
@@ -55,7 +62,7 @@ func (w *Writes) Round(
 	})
 	switch longest := LongestPause; {
 	case failed != nil:
-		if w.worked {
+		if w.worked && !w.Careful {
 			longest = retryWithin
 		}
 		w.rest.FailWithin(o.View.Now, longest)

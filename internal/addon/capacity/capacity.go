@@ -30,7 +30,7 @@ const policyEvery = 30 * time.Second
 func New(writer Writer, sidecar bool) addon.Addon {
 	return addon.Addon{
 		New: func(loop addon.Loop) addon.Feature {
-			f := &feature{loop: loop, writer: writer, sidecar: sidecar}
+			f := &feature{loop: loop, writer: writer, sidecar: sidecar, end: addon.Writes{Careful: true}}
 			return addon.Feature{Want: want, AfterDrains: f.keepNodes,
 				Last: func(ctx context.Context, c *addon.Cycle) {
 					if c.View.Cluster.Policy != nil {
@@ -54,11 +54,8 @@ type feature struct {
 	managed bool
 	// idleClock measures for how long the RayCluster has been without work.
 	idleClock IdleClock
-	// end are the writes that suspend or resume it. After one that was not carried out for the reason endErr, also
-	// after a conflict, endRest is the pause: each one reads the API server and Ray.
-	end     addon.Writes
-	endErr  error
-	endRest addon.Pause
+	// end are the writes that suspend or resume it.
+	end addon.Writes
 }
 
 // want returns what the capacity policy of the RayCluster wants free now; nil if nothing.

@@ -91,8 +91,8 @@ func (f *feature) endSuspended(ctx context.Context, o *addon.Cycle) {
 // exactly what it has read.
 func (f *feature) write(ctx context.Context, o *addon.Cycle, change nodepool.IdleChange, reason string) {
 	text, v := o.Idle, &o.View
-	if f.endRest.Resting(v.Now) {
-		o.Idle = fmt.Sprintf("not %s: %v", text, f.endErr)
+	if f.end.Resting(v.Now) {
+		o.Idle = fmt.Sprintf("not %s: %v", text, f.end.Err)
 		return
 	}
 	f.end.Round(ctx, f.loop, o, 1, func(int) (addon.Action, error) {
@@ -103,11 +103,10 @@ func (f *feature) write(ctx context.Context, o *addon.Cycle, change nodepool.Idl
 			err = f.writer.EndIdle(ctx, change)
 		}
 		if err == nil {
-			f.idleClock, f.endRest = IdleClock{}, addon.Pause{}
+			f.idleClock = IdleClock{}
 			f.loop.Emit(ctx, *v, addon.Event{Reason: reason, Message: text})
 		} else {
-			f.endErr, o.Idle = err, fmt.Sprintf("not %s: %v", text, err)
-			f.endRest.Fail(v.Now)
+			o.Idle = fmt.Sprintf("not %s: %v", text, err)
 		}
 		return addon.Action{Kind: addon.ActionIdle, Message: text}, err
 	})

@@ -384,7 +384,7 @@ func (m *Manager) Leader() (address string, known bool) {
 	return m.lease.leader()
 }
 
-// Led reports whether this process leads or knows who does. With shards, a process need not know.
+// Led reports whether this process leads or knows the leader. With shards, it need not know.
 func (m *Manager) Led() bool {
 	_, known := m.Leader()
 	return m.shards != nil || known || m.Leading()

@@ -30,7 +30,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
-// Config says where objects are read, and who wants to know.
+// Config says where objects are read, and what to call after a change.
 type Config struct {
 	Client    dynamic.Interface
 	Discovery discovery.ServerResourcesInterface
@@ -326,9 +326,9 @@ func owner(object *unstructured.Unstructured) (key nodepool.ClusterKey, uid stri
 // adds, no scheduler looks at, except for a small init container. A group that is not there, or has no template, is
 // nodepool.ErrConflict.
 //
-// It says which node the pods need. Commands, environments and mounts are left out: they may contain what not everybody
-// may read who may read PodTemplates, and a change of them needs no other node. So are scheduling gates, behind which a
-// pod has no node at all, and the name of a node.
+// It says which node the pods need. Commands, environments and mounts are left out: they may have secrets that not
+// everybody with the right to read PodTemplates may see, and a change of them needs no other node. So are scheduling
+// gates, behind which a pod has no node at all, and the name of a node.
 func podTemplate(
 	rayCluster *unstructured.Unstructured, group string, labels map[string]string,
 ) (pods *unstructured.Unstructured, content string, err error) {
