@@ -433,7 +433,7 @@ type Group struct {
 	Starting int `json:"starting"`
 }
 
-// HistoryEntry A past decision. Its snapshot and its plan are at `history/{id}`.
+// HistoryEntry A past decision. Its snapshot is at `history/{id}`.
 type HistoryEntry struct {
 	At time.Time `json:"at"`
 
