@@ -89,15 +89,9 @@ func (c *Controller) ask(
 	return action
 }
 
-const (
-	// placedShown is how long after a node has joined or become idle Ray shows the work that it places there in that
-	// moment: a second for the report of the node, and more on busy machines. Until its first report, a node counts as
-	// running.
-	placedShown = 3 * time.Second
-	// unsteady is how long work may come and go on a node before the node is drained while something runs there. It is
-	// a quarter of the warning that spot machines of AWS get.
-	unsteady = 30 * time.Second
-)
+// unsteady is how long work may come and go on a node before the node is drained while something runs there. It is a
+// quarter of the warning that spot machines of AWS get.
+const unsteady = 30 * time.Second
 
 // Departing returns the drains of nodes that are about to lose their machine, and of which Ray has shown what it placed
 // there.
@@ -109,15 +103,15 @@ func (m *memory) Departing(v observe.View, wait time.Duration) []scaledown.Drain
 // which work is just being placed. Something in use proves nothing for a while: drained soon after it had joined, or
 // after its last work had ended, such a node ended at once (docs/reference/facts.md#drain-race).
 func (m *memory) settled(now time.Time, member observe.Member) bool {
-	if m.clock.Bound(now, member.Node.ID, placedShown) < placedShown {
+	if m.clock.Bound(now, member.Node.ID, observe.PlacedShown) < observe.PlacedShown {
 		return false
 	}
 	shown := m.clock.UsedFor(now, member.Node.ID)
 	switch observe.UseOf(member.Node) {
 	case observe.Unused:
-		return m.clock.IdleFor(now, member.Node) >= placedShown
+		return m.clock.IdleFor(now, member.Node) >= observe.PlacedShown
 	case observe.Works:
-		return shown >= placedShown || m.clocks.GoingFor(member.Pod, now) >= unsteady
+		return shown >= observe.PlacedShown || m.clocks.GoingFor(member.Pod, now) >= unsteady
 	}
 	return shown >= raydemand.ProcessStart
 }

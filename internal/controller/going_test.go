@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/internal/addon"
+	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/planner"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
@@ -265,12 +266,12 @@ func TestAWorkerIsDrainedForItsMachineOnceItsWorkIsKnown(t *testing.T) {
 		after  time.Duration
 	}{
 		"idle for long":                   {idle, "i", 0},
-		"idle just now":                   {works, "i", placedShown},
+		"idle just now":                   {works, "i", observe.PlacedShown},
 		"it has worked for long":          {works, "w", 0},
-		"it has work again":               {works, "iw", placedShown + time.Second},
+		"it has work again":               {works, "iw", observe.PlacedShown + time.Second},
 		"its work comes and goes":         {works, strings.Repeat("iw", 40), unsteady},
-		"it joins, and stays idle":        {0, "i", placedShown},
-		"it joins, and an actor runs":     {0, "w", placedShown},
+		"it joins, and stays idle":        {0, "i", observe.PlacedShown},
+		"it joins, and an actor runs":     {0, "w", observe.PlacedShown},
 		"it joins, and no report comes":   {0, "r", raydemand.ProcessStart},
 		"it joins, and an actor may come": {0, "p", raydemand.ProcessStart},
 	} {

@@ -245,7 +245,7 @@ func TestWorkThatEndedBetweenCyclesIsNotTakenForLaterWork(t *testing.T) {
 	}
 	w.idles(w.pod(0))
 	w.pass(wait)
-	w.quietly(2 * placedShown)
+	w.quietly(2 * observe.PlacedShown)
 	w.busy(w.pod(0))
 	members := observe.Join(w.kube.cluster, w.ray.nodes)
 	members[0].Worker.Going = disrupted()

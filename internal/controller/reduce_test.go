@@ -246,7 +246,7 @@ func TestAReadingBetweenCyclesShowsSinceWhenANodeWorks(t *testing.T) {
 	v.State.Nodes[1].Status, v.State.Nodes[1].Activity = raydemand.Running, []string{raydemand.ActiveWorkers}
 	m.Glance(v.Now, v.State.Nodes, false, "")
 	m.Glance(v.Now.Add(time.Second), nil, true, "")
-	for used, want := range map[time.Duration]int{time.Second: 0, placedShown - 1: 0, placedShown: 1} {
+	for used, want := range map[time.Duration]int{time.Second: 0, observe.PlacedShown - 1: 0, observe.PlacedShown: 1} {
 		if got := m.Departing(later(v, used), time.Minute); len(got) != want {
 			t.Errorf("%v after it was shown to work, %d drains, want %d", used, len(got), want)
 		}

@@ -214,7 +214,7 @@ func (w *world) works(pods ...string) {
 		w.busy(pod)
 	}
 	w.after(100 * time.Millisecond)
-	w.after(placedShown)
+	w.after(observe.PlacedShown)
 }
 
 // want sets the pending requests.

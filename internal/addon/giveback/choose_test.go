@@ -47,7 +47,7 @@ func (f *fleet) worker(pod, group string, used time.Duration) *observe.Member {
 		Activity: []string{raydemand.ActiveWorkers}}
 	copy(n.ID[:], pod)
 	if f.used[n.ID] = used; used == 0 {
-		n.Status, n.Available, n.Activity = raydemand.Idle, n.Total.Clone(), nil
+		n.Status, n.Available, n.Activity, f.used[n.ID] = raydemand.Idle, n.Total.Clone(), nil, time.Hour
 	}
 	f.in.View.Members = append(f.in.View.Members, observe.Member{Node: &n,
 		Worker: &nodepool.Worker{Pod: pod, UID: pod, Group: group, Pool: "pool-" + group}})
@@ -87,6 +87,10 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.worker("a", "h", time.Hour)
 			f.worker("b", "h", 0)
 		}, giveback.Ask{GPUs: 1, Group: "h", Force: true}, "b"},
+		"none on which work may just be placed": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.used[f.worker("a", "h", 0).Node.ID] = observe.PlacedShown - 1
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "a: it is idle for less than 3s, so work may just be placed there"},
 		"what has worked least": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.worker("a", "h", 3*time.Hour)

@@ -99,6 +99,11 @@ func (c *NodeClocks) Observe(now time.Time, nodes []raydemand.Node, defect bool)
 // Repeat notes a reading that shows the same as the last one, without the defect.
 func (c *NodeClocks) Repeat(now time.Time) { c.read = now }
 
+// PlacedShown is how long after a node has joined or become idle Ray shows the work that it places there in that
+// moment: a second for the report of the node, and more on busy machines. Until its first report, a node counts as
+// running.
+const PlacedShown = 3 * time.Second
+
 // UsedFor returns for how long a node has shown its present use; zero for a node that was not in the last reading.
 func (c *NodeClocks) UsedFor(now time.Time, id raydemand.NodeID) time.Duration {
 	if n := c.nodes[id]; n != nil {

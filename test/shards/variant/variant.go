@@ -71,7 +71,7 @@ var WithoutDeadline = []Change{{File: "pkg/nodepool/kube/shards.go",
 
 // WithoutFence lets a shard write whatever term it finds, and patches test none.
 var WithoutFence = []Change{
-	{File: "pkg/nodepool/kube/shardright.go", From: "case t.tries > 0 && stored != t.from:", To: "case false:"},
+	{File: "pkg/nodepool/kube/shardright.go", From: "case t.tried && stored != t.from:", To: "case false:"},
 	{File: "pkg/nodepool/kube/patch.go", From: `if term == "" || !metadata.Has("annotations") {`,
 		To: `if term != "" || !metadata.Has("annotations") {`},
 }
