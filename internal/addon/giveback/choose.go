@@ -269,7 +269,7 @@ func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydema
 	case m.Guard.By() == nodepool.GuardedByUser: // also if it is idle
 		one.ended, why = 1, "its user keeps it from being evicted"
 	case m.Node.Status == raydemand.Idle && one.worked < observe.PlacedShown:
-		one.ended, why = 1, "it is idle for less than "+observe.PlacedShown.String()+", so work may just be placed there"
+		one.ended, why = 1, "idle for less than "+observe.PlacedShown.String()+", so work may just be placed there"
 	case m.Node.Status == raydemand.Idle:
 		one, why = cost{}, "idle"
 	case grouped || len(m.Node.PlacedLabels) > 0:

@@ -90,7 +90,7 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 		"none on which work may just be placed": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.used[f.worker("a", "h", 0).Node.ID] = observe.PlacedShown - 1
-		}, giveback.Ask{GPUs: 1, Group: "h"}, "a: it is idle for less than 3s, so work may just be placed there"},
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "a: idle for less than 3s, so work may just be placed there"},
 		"what has worked least": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.worker("a", "h", 3*time.Hour)
