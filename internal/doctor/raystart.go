@@ -134,6 +134,15 @@ func claimUncounted(x *inventory, g rayGroup, report reporter) {
 	if counted || g.declaresGPUs() || g.hasAccelerator() || g.requestsGPU() {
 		return
 	}
+	limits := g.rayContainer().Get("resources", "limits")
+	for _, name := range limits.Keys() {
+		limit := limits.Get(name)
+		class, isClass := strings.CutPrefix(name, gpuinfo.ClassPrefix)
+		if n, _ := quantity(limit); isClass && gpuinfo.ClassNamesGPU(class) && n.Sign() > 0 {
+			report(occurrence{Path: limit.Path(), Seen: limit.String(), Fix: declareGPUs(g, limit.String())})
+			return
+		}
+	}
 	for _, used := range g.rayContainer().Items("resources", "claims") {
 		for _, claim := range g.template().Items("resourceClaims") {
 			if claim.Text("name") != used.Text("name") {
@@ -154,8 +163,8 @@ func claimUncounted(x *inventory, g rayGroup, report reporter) {
 func claimsGPUs(x *inventory, namespace string, claim fieldpath.Value) bool {
 	o := x.claim(namespace, claim)
 	if o == nil {
-		return namesGPU(claim.Text("name")) || namesGPU(claim.Text("resourceClaimName")) ||
-			namesGPU(claim.Text("resourceClaimTemplateName"))
+		return gpuinfo.ClassNamesGPU(claim.Text("name")) || gpuinfo.ClassNamesGPU(claim.Text("resourceClaimName")) ||
+			gpuinfo.ClassNamesGPU(claim.Text("resourceClaimTemplateName"))
 	}
 	requests := append(o.Root().Items("spec", "devices", "requests"),
 		o.Root().Items("spec", "spec", "devices", "requests")...)
@@ -164,14 +173,8 @@ func claimsGPUs(x *inventory, namespace string, claim fieldpath.Value) bool {
 		if first := request.Items("firstAvailable"); len(first) > 0 {
 			class = first[0].Text("deviceClassName")
 		}
-		return namesGPU(class)
+		return gpuinfo.ClassNamesGPU(class)
 	})
-}
-
-// namesGPU reports whether a name is that of GPUs. Classes are gpu.nvidia.com, mig.nvidia.com, gpu.amd.com and
-// gpu.intel.com.
-func namesGPU(name string) bool {
-	return strings.Contains(name, "gpu") || strings.HasPrefix(name, "mig.") || strings.HasPrefix(name, "mig-")
 }
 
 // acceleratorUncounted reports accelerators that Ray does not call GPU, and of which a new pod announces none.

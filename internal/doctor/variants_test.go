@@ -214,7 +214,15 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 		"the format before v1":                        {"claim-uncounted", set(1, "/spec/spec/devices/requests", []any{map[string]any{"name": "a", "deviceClassName": "mig.nvidia.com"}}), true},
 		"the first of several classes":                {"claim-uncounted", set(1, "/spec/spec/devices/requests", []any{map[string]any{"name": "a", "firstAvailable": []any{map[string]any{"deviceClassName": "gpu.nvidia.com"}}}}), true},
 		"a claim that the Ray container does not use": {"claim-uncounted", set(0, worker+"/containers/0/resources/claims", []any{}), false},
-		"nobody scales it":                            {"replicas-two-writers", set(0, "/spec/enableInTreeAutoscaling", false), false},
+		"the name of a DeviceClass of GPUs": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/claims", []any{})
+			field(t, all[0], worker+"/containers/0/resources/limits/deviceclass.resource.kubernetes.io~1mig.nvidia.com", "2")
+		}, true},
+		"the name of a DeviceClass of network cards": {"claim-uncounted", func(t *testing.T, all []map[string]any) {
+			field(t, all[0], worker+"/containers/0/resources/claims", []any{})
+			field(t, all[0], worker+"/containers/0/resources/limits/deviceclass.resource.kubernetes.io~1rdma.example.com", "2")
+		}, false},
+		"nobody scales it": {"replicas-two-writers", set(0, "/spec/enableInTreeAutoscaling", false), false},
 		"Flux with Update": {"replicas-two-writers", func(t *testing.T, all []map[string]any) {
 			field(t, all[0], "/metadata/managedFields/0/manager", "kustomize-controller")
 			field(t, all[0], "/metadata/managedFields/0/operation", "Update")

@@ -163,6 +163,12 @@ const (
 	ClaimPrefix = "resourceclaimtemplates.resource.k8s.io/"
 )
 
+// ClassNamesGPU reports whether the name of a DeviceClass, or of a claim, is that of GPUs. Classes are gpu.nvidia.com,
+// mig.nvidia.com, gpu.amd.com and gpu.intel.com.
+func ClassNamesGPU(name string) bool {
+	return strings.Contains(name, "gpu") || strings.HasPrefix(name, "mig.") || strings.HasPrefix(name, "mig-")
+}
+
 // amdPartition matches the modes of AMD's cards: compute mode, and NPS memory mode.
 var amdPartition = regexp.MustCompile(`^[sdtqc]px_nps[1248]$`)
 

@@ -38,7 +38,8 @@ type GPUSpec struct {
 	Counted, Passed []string
 	// Unparsed says that the operator cannot parse rayStartParams.resources and passes none of them on.
 	Unparsed bool
-	// Claims says that the Ray container has DRA claims, which do not give a number.
+	// Claims says that the Ray container has DRA claims, or that the scheduler makes one for the name of a DeviceClass
+	// in its limits. Claims do not give a number.
 	Claims bool
 	// Field is where a number of GPUs is to be written, relative to the group: rayStartParams.num-gpus or, if the group
 	// has the field resources, an entry of that. The operator refuses a spec with both.
@@ -194,15 +195,22 @@ func Reported(g sharing.Reader, group *WorkerGroup, nodes []landing.Node) *Repor
 }
 
 // withoutRequest handles a group that reports GPUs to Ray and requests none. It gets none if no node has any. If one
-// has, the container may see all of them.
+// has, the container may see all of them, or get some under a name that a DeviceClass supplies.
 func withoutRequest(g sharing.Reader, candidates []*landing.Node) *ReportedGPUs {
+	some := func(node *landing.Node) *ReportedGPUs {
+		return &ReportedGPUs{Source: "no GPU is asked for, and node " + node.Name + " has some"}
+	}
 	for _, node := range candidates {
+		cards := landing.ReadNode(g, node).PerCard
+		if slices.ContainsFunc(cards, func(card sharing.Card) bool { return card.Source == "dra" }) {
+			return some(node)
+		}
 		for name, amount := range node.Allocatable {
 			resource, err := g.Names.Resource(name)
 			_, other := gpuinfo.AcceleratorOf(name)
 			isGPU := errors.Is(err, gpuinfo.ErrUnknownResource) || err == nil && resource.Role == gpuinfo.Devices
 			if !other && amount > 0 && isGPU {
-				return &ReportedGPUs{Source: "no GPU is asked for, and node " + node.Name + " has some"}
+				return some(node)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -59,6 +60,8 @@ var (
 )
 
 func TestThePluginDecidesHowManyGPUsAPodGets(t *testing.T) {
+	draNode := gpuNode("n", nil, of("example.com/h100", 8))
+	draNode.GPUs = &sharing.GPUs{Kind: gpuinfo.Whole, PerCard: []sharing.Card{{Source: "dra"}}}
 	tests := []struct {
 		name   string
 		group  *WorkerGroup
@@ -91,6 +94,7 @@ func TestThePluginDecidesHowManyGPUsAPodGets(t *testing.T) {
 		{"no GPU and none announced", gpuGroupOf(nil), gpuNode("n", nil, nil), -1, "no GPU is asked for", 0},
 		{"GPUs announced, none asked for, none there", gpuGroupOf(nil, 2), gpuNode("n", nil, nil), 0, "have none", 0},
 		{"GPUs announced, none asked for, some there", gpuGroupOf(nil, 2), gpuNode("n", wholeLabels, of("nvidia.com/gpu", 4)), -1, "node n has some", 0},
+		{"devices of a DeviceClass that has a name like no GPU", gpuGroupOf(of("example.com/h100", 2), 2), draNode, -1, "node n has some", 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -277,7 +277,9 @@ func acceleratorHint(s rayStart) string {
 		name, quantity := string(of), limits[of]
 		_, err := (gpuinfo.Names{}).Resource(name)
 		_, other := gpuinfo.AcceleratorOf(name)
-		if !quantity.IsZero() && !other && !errors.Is(err, gpuinfo.ErrNotGPU) {
+		class, _ := strings.CutPrefix(name, gpuinfo.ClassPrefix)
+		isGPU := !errors.Is(err, gpuinfo.ErrNotGPU) || class != name && gpuinfo.ClassNamesGPU(class)
+		if !quantity.IsZero() && !other && isGPU {
 			return name
 		}
 	}

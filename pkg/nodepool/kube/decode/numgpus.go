@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -63,6 +64,7 @@ func readLimits(spec *nodepool.GPUSpec, c corev1.ResourceRequirements) {
 		if quantity.IsZero() {
 			continue
 		}
+		spec.Claims = spec.Claims || strings.HasPrefix(name, gpuinfo.ClassPrefix)
 		if countsAsGPU(name) {
 			spec.Counted = append(spec.Counted, name)
 		}

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,6 +79,20 @@ func TestASettingOfGroupsIsOneWord(t *testing.T) {
 		}
 		if !strings.Contains(reported, test.reported) || (reported == "") != (test.reported == "") {
 			t.Errorf("%s: reported %q, want %q", test.text, reported, test.reported)
+		}
+	}
+}
+
+func TestDevicesByTheNameOfADeviceClassGiveNoNumber(t *testing.T) {
+	for class, unknown := range map[string]bool{"gpu.nvidia.com": true, "rdma.example.com": false} {
+		spec := objectOf(t, "spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: ray, resources: {limits: "+
+			`{cpu: "1", memory: 1Gi, deviceclass.resource.kubernetes.io/`+class+`: "2"}}}]}}}]}`)
+		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: spec}, nil)
+		reported := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool {
+			return f.Code == ResourceUnknown && strings.Contains(f.Why, "how much GPU")
+		})
+		if claims := cluster.Groups[0].GPUs.Claims; !claims || reported != unknown {
+			t.Errorf("%s: claims %t, want true; unknown GPUs are reported: %t, want %t", class, claims, reported, unknown)
 		}
 	}
 }
