@@ -67,7 +67,12 @@ func newNamespaces(
 ) *namespaceWatch {
 	n := &namespaceWatch{client: client, named: named, log: log}
 	n.Objects = attached.New(
-		attached.Config{Namespaces: named, Changed: func(of nodepool.ClusterKey) { changed(of.Namespace) }},
+		attached.Config{Namespaces: named, Changed: func(of nodepool.ClusterKey) {
+			if values, state := n.Of(of, ""); len(values) == 0 && state.Unknown == "" { // it is gone
+				n.isolations.Delete(of.Namespace)
+			}
+			changed(of.Namespace)
+		}},
 		attached.Kind[*corev1.Namespace, namespaceSettings]{
 			Source: func(all string) reflector.Source {
 				source := reflector.Of("namespaces", &corev1.Namespace{}, client, metav1.ListOptions{}, log)

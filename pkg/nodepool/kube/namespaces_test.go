@@ -194,6 +194,20 @@ func TestTheLastKnownIsolationHoldsWhileANamespaceMayNotBeRead(t *testing.T) {
 	}
 }
 
+// TestNothingIsKeptOfNamespacesThatAreGone is for a cluster in which namespaces come and go for years.
+func TestNothingIsKeptOfNamespacesThatAreGone(t *testing.T) {
+	n, _ := watchedNamespaces()
+	n.Store("").ReplaceAll([]*corev1.Namespace{namespaceOf("deleted", "hardware"), namespaceOf("missed", "limit")}, "")
+	n.Store("").Remove(namespaceOf("deleted", "hardware"))
+	n.Store("").ReplaceAll([]*corev1.Namespace{namespaceOf("there", "limit")}, "")
+	n.isolations.Range(func(name, _ any) bool {
+		if name != "there" {
+			t.Errorf("the isolation of Namespace %v is kept", name)
+		}
+		return true
+	})
+}
+
 // TestAFreshLookAtARayClusterNoticesThatItsNamespacesModeIsGone is for a watch that stalls: no worker may be taken away
 // after somebody has removed the mode.
 func TestAFreshLookAtARayClusterNoticesThatItsNamespacesModeIsGone(t *testing.T) {

@@ -208,8 +208,9 @@ func (w *Watch) AddTo(cluster *nodepool.Cluster) {
 		cluster.Queue.Quota = &nodepool.Quota{Unread: state.Unknown}
 		return
 	}
-	if len(own) > 0 && (cluster.Queue.Parent.Kind == "" || cluster.Queue.Followed) {
-		known.cluster = cluster.Key // of a RayService with two RayClusters, the one that Kueue follows
+	// Of a RayService with two RayClusters, the one that Kueue follows. It is forgotten with that RayCluster.
+	if len(own) > 0 && (known.cluster.Name == "" || cluster.Queue.Parent.Kind == "" || cluster.Queue.Followed) {
+		known.cluster = cluster.Key
 	}
 	var queue *quotaHolder
 	var others othersUse

@@ -121,3 +121,18 @@ func TestWorkloadsOfARayJobAreThoseOfItsRayCluster(t *testing.T) {
 		t.Errorf("%d jobs of a RayCluster that is gone are kept", len(w.jobs))
 	}
 }
+
+// A fleet runs thousands of RayJobs a day, and Kueue follows the replicas of few.
+func TestAJobWhoseReplicasKueueDoesNotFollowIsForgottenWithItsRayCluster(t *testing.T) {
+	w := newTestWatch(func(nodepool.ClusterKey) {})
+	c := cluster()
+	c.Queue.Parent = nodepool.Owner{Kind: "RayJob", Name: "train", UID: "job-uid"}
+	job := object(t, strings.Replace(owned, "kind: RayCluster, name: llm, uid: llm-uid",
+		"kind: RayJob, name: train, uid: job-uid", 1))
+	w.workloads.Store("").ReplaceAll([]*unstructured.Unstructured{job}, "")
+	w.AddTo(c)
+	w.workloads.Store("").Remove(job)
+	if w.Forget(c.Key); len(w.jobs) > 0 {
+		t.Errorf("%d jobs of a RayCluster that is gone are kept", len(w.jobs))
+	}
+}
