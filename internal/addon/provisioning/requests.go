@@ -70,11 +70,9 @@ func (r *Requests) Decide(now time.Time, cluster *nodepool.Cluster, launch map[s
 			r: r, d: &d, now: now, cluster: cluster, group: &cluster.Groups[i], gangs: gangs,
 		}); group.concerned() {
 			group.decide(launch[group.group.Name])
-			if d.Waits[group.group.Name] == "" {
-				delete(r.waiting, group.group.Name)
-			}
 		}
 	}
+	maps.DeleteFunc(r.waiting, func(group string, _ time.Time) bool { return d.Waits[group] == "" })
 	d.pods(cluster)
 	return d
 }

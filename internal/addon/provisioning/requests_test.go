@@ -189,6 +189,18 @@ func TestALaunchWaitsFifteenMinutesWhateverFor(t *testing.T) {
 }
 
 // The launch may change before a process sees the request that it made. Nodes for both would be twice as many.
+// TestAnEarlierWaitCountsForNothing has a group whose annotation is removed while its launch waits, and set again later.
+func TestAnEarlierWaitCountsForNothing(t *testing.T) {
+	var r Requests
+	gone := asking()
+	gone.Groups = gone.Groups[1:]
+	expect(t, "before", r.Decide(start, asking(), map[string]int{"gpu": 4}, true),
+		"launch 0; waits for ProvisioningRequest R4: it is being created; ask 4")
+	expect(t, "meanwhile", r.Decide(start.Add(time.Minute), gone, nil, true), "launch 0")
+	expect(t, "again", r.Decide(start.Add(2*patience), asking(), map[string]int{"gpu": 4}, true),
+		"launch 0; waits for ProvisioningRequest R4: it is being created; ask 4")
+}
+
 func TestAGroupKeepsOneRequest(t *testing.T) {
 	var r Requests
 	second := made(nodepool.CapacityAsked)
