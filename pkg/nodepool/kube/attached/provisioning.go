@@ -87,8 +87,12 @@ func readRequest(object *unstructured.Unstructured) (of Object[nodepool.Provisio
 		return of, false
 	}
 	set := read.Spec.PodSets[0]
+	name := object.GetName()
+	if !strings.HasPrefix(name, madeBy+"-") || !strings.HasPrefix(set.PodTemplateRef.Name, name) {
+		return of, false // a copy that somebody made, for a PodTemplate of theirs
+	}
 	of.Value = nodepool.ProvisioningRequest{
-		Name: object.GetName(), UID: string(object.GetUID()), Group: object.GetAnnotations()[groupAnnotation],
+		Name: name, UID: string(object.GetUID()), Group: object.GetAnnotations()[groupAnnotation],
 		Pods: set.Count, Template: set.PodTemplateRef.Name, CreatedAt: object.GetCreationTimestamp().Time,
 		Deleting: object.GetDeletionTimestamp() != nil,
 	}

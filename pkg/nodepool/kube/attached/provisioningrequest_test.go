@@ -35,6 +35,16 @@ func TestARequestIsReadAsItWasMade(t *testing.T) {
 	}
 }
 
+// Whoever copies a request copies its labels too. A release of the copy would delete a PodTemplate of theirs.
+func TestACopyOfARequestIsNotOurs(t *testing.T) {
+	for name, template := range map[string]string{"heliostat-1": "theirs", "train": "train-pods"} {
+		copied := nodepool.ProvisioningRequest{Name: name, Template: template, Group: "gpu", Pods: 8}
+		if _, ok := readRequest(requestObject(requestingCluster(), "v1", copied)); ok {
+			t.Errorf("request %s for PodTemplate %s counts as ours", name, template)
+		}
+	}
+}
+
 func TestWhatEndsARequestCountsBeforeWhatItHadReached(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	yes := func(kind string) metav1.Condition {
