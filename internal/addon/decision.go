@@ -143,7 +143,7 @@ const (
 	ActionProvision = "provision"
 	// ActionNodes writes or removes a CapacityBuffer with its PodTemplate.
 	ActionNodes = "nodes"
-	// ActionIdle suspends, resumes or deletes a RayCluster without work.
+	// ActionIdle suspends a RayCluster without work, or resumes it.
 	ActionIdle = "idle"
 )
 
@@ -185,8 +185,8 @@ func (a Action) Name() string {
 		return "drain"
 	case a.Kind == ActionSync:
 		return "num-gpus"
-	case a.Kind == ActionIdle:
-		return "idle"
+	case a.Kind == ActionIdle, a.Kind == ActionNodes:
+		return a.Kind
 	case a.To > a.From:
 		return "scale-up"
 	case a.To < a.From:
