@@ -114,7 +114,7 @@ type Observation struct {
 }
 
 // Horizon is how long an observation holds. A longer time until the next one counts as Unobserved: a cycle makes a
-// decision anew after 30 s at most.
+// decision anew after little more than 2 min at most.
 const Horizon = 5 * time.Minute
 
 // Limits bound a ledger. Zero fields take the default named at each.

@@ -19,7 +19,8 @@ import (
 )
 
 // maxSeries limits the series of each instrument, because users choose the names of groups and of Ray resources. The
-// SDK adds up those beyond it in one series with the label otel_metric_overflow. The oldest RayClusters keep theirs.
+// SDK makes one of those beyond it, with the label otel_metric_overflow: the sum of totals, and the last of gauges. The
+// oldest RayClusters keep theirs.
 const maxSeries = 20_000
 
 // collect sets the observable instruments.
