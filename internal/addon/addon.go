@@ -76,6 +76,8 @@ type Loop interface {
 	Departing(v observe.View) []scaledown.DrainRequest
 	// UsedFor returns for how long a node has shown the same use without interruption.
 	UsedFor(node raydemand.NodeID) time.Duration
+	// Settled reports whether Ray has shown what it placed on the node of a worker.
+	Settled(worker observe.Member) bool
 
 	// Plan plans for a view. Heavy reports whether a plan of the snapshot takes much time and memory.
 	Plan(v observe.View) Intent

@@ -32,6 +32,7 @@ func (l loop) Departing(v observe.View) []scaledown.DrainRequest {
 func (l loop) UsedFor(node raydemand.NodeID) time.Duration {
 	return l.r.memory.clock.UsedFor(l.c.config.Now(), node)
 }
+func (l loop) Settled(m observe.Member) bool             { return l.r.memory.settled(l.c.config.Now(), m) }
 func (l loop) Drains() scaledown.Drains                  { return l.r.memory.drains }
 func (l loop) Heavy(s *planner.Snapshot) bool            { return heavy(s) }
 func (l loop) MayWrite(key nodepool.ClusterKey) bool     { return l.c.kube.MayWrite(key) }

@@ -84,6 +84,7 @@ func (m *memory) Decide(
 // reductionRules returns the rules for taking workers away.
 func (m *memory) reductionRules(v *observe.View, s *Config) scaledown.Rules {
 	return scaledown.Rules{Drains: m.drains, Breakers: m.breakers, Waits: &m.clocks, TakenBack: m.refusals.TakenBack,
+		Settled:           func(member observe.Member) bool { return m.settled(v.Now, member) },
 		AllocationTimeout: s.AllocationTimeout, DeadGrace: s.DeadGrace, DrainDeadline: s.DrainDeadline,
 		Moved: func(member observe.Member) bool {
 			allowed := v.Cluster.Consolidate.Allows(nodepool.ConsolidateRestartable)

@@ -99,11 +99,12 @@ func (m *memory) Departing(v observe.View, wait time.Duration) []scaledown.Drain
 	return m.drains.Going(v, wait, func(member observe.Member) bool { return m.settled(v.Now, member) })
 }
 
-// settled reports whether Ray has shown what it placed on a node whose machine goes, so that a drain ends no node on
-// which work is just being placed. Something in use proves nothing for a while: drained soon after it had joined, or
-// after its last work had ended, such a node ended at once (docs/reference/facts.md#drain-race).
+// settled reports whether Ray has shown what it placed on a node, so that a drain ends no node on which work is just
+// being placed. Something in use proves nothing for a while: drained soon after it had joined, or after its last work
+// had ended, such a node ended at once (docs/reference/facts.md#drain-race). Nor does the idle time of a node that this
+// process has just seen for the first time: Ray counts it from the start of the raylet.
 func (m *memory) settled(now time.Time, member observe.Member) bool {
-	if m.clock.Bound(now, member.Node.ID, observe.PlacedShown) < observe.PlacedShown {
+	if m.clock.SeenFor(now, member.Node.ID) < observe.PlacedShown {
 		return false
 	}
 	shown := m.clock.UsedFor(now, member.Node.ID)

@@ -12,8 +12,7 @@ import (
 
 func TestIdleWorkersGoFirstWhenTheMaximumIsLowered(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 3, 0, 3))
-	w.busy(w.pod(0))
-	w.busy(w.pod(2))
+	w.works(w.pod(0), w.pod(2))
 	w.group("gpu").Max = 2
 	w.cycle()
 	if len(w.ray.drains) != 1 || w.ray.drains[0].Node.Instance != w.pod(1) || w.ray.drains[0].Reason != raydemand.DrainIdle {
@@ -39,8 +38,7 @@ func TestPodsThatNobodyNeedsAnyMoreGoOnlyAfterTheIdleTimeout(t *testing.T) {
 
 func TestADrainFoundUnderWayGetsADeadlineToo(t *testing.T) {
 	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 2))
-	w.busy(w.pod(0))
-	w.busy(w.pod(1))
+	w.works(w.pod(0), w.pod(1))
 	w.group("gpu").Max = 1
 	w.cycle()
 	w.restart(Config{DrainDeadline: 5 * time.Minute})
@@ -118,6 +116,7 @@ func TestOverdueReplicasGoWholeAndOnlyAsFarAsTheMaximumDemands(t *testing.T) {
 	for i := range 8 {
 		w.busy(w.pod(i))
 	}
+	w.works()
 	w.group("slice").Max = 2
 	w.after(100 * time.Millisecond)
 	w.drains(4, "two replicas of two hosts")
@@ -139,9 +138,7 @@ func busyPair(t *testing.T, config Config) *world {
 	pair := gpuGroup("pair", 1, 0, 2)
 	pair.NumOfHosts = 2
 	w := newWorld(t, config, pair)
-	w.busy(w.pod(0))
-	w.busy(w.pod(1))
-	w.cycle()
+	w.works(w.pod(0), w.pod(1))
 	return w
 }
 
@@ -232,8 +229,7 @@ func TestAMaximumRaisedWhileRayDoesNotAnswerEndsTheDeadline(t *testing.T) {
 
 func TestARefusedDrainLeavesNoDeadlineToALaterOne(t *testing.T) {
 	w := newWorld(t, Config{DrainDeadline: 25 * time.Second}, gpuGroup("gpu", 2, 0, 2))
-	w.busy(w.pod(0))
-	w.busy(w.pod(1))
+	w.works(w.pod(0), w.pod(1))
 	w.ray.refuse[w.pod(0)], w.ray.refuse[w.pod(1)] = true, true
 	w.limit("gpu", 1)
 	refused := w.ray.drained()

@@ -104,6 +104,7 @@ func TestADrainTakesTheGuardOfAnIdleWorkerOnly(t *testing.T) {
 	w.ray.immortal = true
 	w.want(1, raydemand.Bundle{"nothing": raydemand.One}) // no group serves it
 	w.kube.cluster.Workers[1].Guard = nodepool.Guard{DoNotDisrupt: nodepool.MarkedByUs, Ours: true}
+	w.works(w.pod(0))
 	w.limit("gpu", 0)
 	if got := w.ray.drained(); len(got) != 2 {
 		t.Fatalf("drained %v, want both", got)

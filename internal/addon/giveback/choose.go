@@ -26,6 +26,8 @@ type Input struct {
 	Residents []raydemand.Resident
 	// UsedFor returns for how long a node has been in use without interruption.
 	UsedFor func(raydemand.NodeID) time.Duration
+	// Settled reports whether Ray has shown what it placed on the node of a worker.
+	Settled func(observe.Member) bool
 }
 
 // unit is what leaves as a whole: a worker, or all hosts of a multi-host replica.
@@ -268,7 +270,7 @@ func (in *Input) add(u *unit, m observe.Member, gpus int64, residents []*raydema
 	switch grouped := slices.ContainsFunc(residents, func(r *raydemand.Resident) bool { return r.Grouped }); {
 	case m.Guard.By() == nodepool.GuardedByUser: // also if it is idle
 		one.ended, why = 1, "its user keeps it from being evicted"
-	case m.Node.Status == raydemand.Idle && one.worked < observe.PlacedShown:
+	case m.Node.Status == raydemand.Idle && !in.Settled(m):
 		one.ended, why = 1, "idle for less than "+observe.PlacedShown.String()+", so work may just be placed there"
 	case m.Node.Status == raydemand.Idle:
 		one, why = cost{}, "idle"

@@ -27,7 +27,8 @@ type fleet struct {
 func newFleet() *fleet {
 	f := &fleet{used: map[raydemand.NodeID]time.Duration{}}
 	f.in = Input{View: &observe.View{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}, Snapshot: &planner.Snapshot{},
-		UsedFor: func(id raydemand.NodeID) time.Duration { return f.used[id] }}
+		UsedFor: func(id raydemand.NodeID) time.Duration { return f.used[id] },
+		Settled: func(m observe.Member) bool { return f.used[m.Node.ID] >= observe.PlacedShown }}
 	return f
 }
 

@@ -274,7 +274,8 @@ func input(ctx context.Context, loop addon.Loop, o *addon.Cycle) (Input, error) 
 	if err != nil {
 		return Input{}, fmt.Errorf("%w: the actors cannot be read: %w", giveback.ErrNotNow, err)
 	}
-	return Input{View: &o.View, Snapshot: &o.Intent.Snapshot, Residents: residents, UsedFor: loop.UsedFor}, nil
+	return Input{View: &o.View, Snapshot: &o.Intent.Snapshot, Residents: residents, UsedFor: loop.UsedFor,
+		Settled: loop.Settled}, nil
 }
 
 // Offers returns what another RayCluster could take without force, cheapest first, whatever the mode. Of each group,

@@ -42,6 +42,7 @@ type NodeClocks struct {
 type nodeClock struct {
 	use       Use
 	usedSince time.Time
+	seen      time.Time // when a reading first showed the node
 	joined    time.Time // zero for a node of the first reading
 	// unused is since when the node has had no use, and idleSince when Ray's own idle time began, as of the last
 	// reading; zero while the node is not idle, and without the defect.
@@ -74,7 +75,7 @@ func (c *NodeClocks) Observe(now time.Time, nodes []raydemand.Node, defect bool)
 		}
 		known := c.nodes[n.ID]
 		if known == nil {
-			known = &nodeClock{}
+			known = &nodeClock{seen: now}
 			if !first {
 				known.joined = now
 			}
@@ -108,6 +109,14 @@ const PlacedShown = 3 * time.Second
 func (c *NodeClocks) UsedFor(now time.Time, id raydemand.NodeID) time.Duration {
 	if n := c.nodes[id]; n != nil {
 		return now.Sub(n.usedSince)
+	}
+	return 0
+}
+
+// SeenFor returns for how long readings have shown a node; zero for one that was not in the last reading.
+func (c *NodeClocks) SeenFor(now time.Time, id raydemand.NodeID) time.Duration {
+	if n := c.nodes[id]; n != nil {
+		return now.Sub(n.seen)
 	}
 	return 0
 }

@@ -99,10 +99,11 @@ func (s Set) ConfirmedByRay(members []observe.Member, proves bool) Set {
 	return kept
 }
 
-// sameUse reports whether the node is still the same, and as idle or busy as before.
+// sameUse reports whether the node is still the same, and as idle or busy as before. If its idle time has begun anew,
+// it has worked in between, and Ray may just place more work there.
 func sameUse(before raydemand.Node, now *raydemand.Node) bool {
 	return now != nil && now.ID == before.ID && now.Status == before.Status &&
-		observe.UseOf(now) == observe.UseOf(&before)
+		observe.UseOf(now) == observe.UseOf(&before) && now.Idle >= min(before.Idle, observe.PlacedShown)
 }
 
 // unitOf names what leaves as a whole: a multi-host replica, or the pod itself.

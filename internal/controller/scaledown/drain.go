@@ -28,7 +28,8 @@ type DrainRequest struct {
 }
 
 // DrainRequests returns the drains that the plan's terminations need. An idle drain is requested only of a node that
-// this very reading shows IDLE; a busy node is drained, with a deadline, only above a lowered maximum.
+// this very reading shows IDLE; a busy node is drained, with a deadline, only above a lowered maximum. Neither is while
+// Ray may just be placing work there, nor while that holds for another host of its replica.
 func (r Rules) DrainRequests(v observe.View, plan planner.Plan) []DrainRequest {
 	if len(plan.Terminate) == 0 {
 		return nil
@@ -38,6 +39,7 @@ func (r Rules) DrainRequests(v observe.View, plan planner.Plan) []DrainRequest {
 		byPod[v.Members[i].Pod] = &v.Members[i]
 	}
 	var all []DrainRequest
+	early := map[string]bool{}
 	for _, t := range plan.Terminate {
 		m := byPod[t.Pod]
 		if m == nil || !m.Counted() || !m.Joined() || !observe.Deletable(v.Cluster, m.Worker) ||
@@ -56,8 +58,11 @@ func (r Rules) DrainRequests(v observe.View, plan planner.Plan) []DrainRequest {
 			continue
 		}
 		all = append(all, w)
+		if !r.Settled(*m) {
+			early[unitOf(m.Group, m.Replica, m.Pod)] = true
+		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(w DrainRequest) bool { return early[unitOf(w.Group, w.Replica, w.Pod)] })
 }
 
 // answerWait is how long a drain whose answer was lost counts as accepted. DRAINING shows within a second.

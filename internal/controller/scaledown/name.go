@@ -37,6 +37,8 @@ type Rules struct {
 	TakenBack func(pod string) bool
 	// Moved reports whether a draining worker may end with what runs on it; nil if none may.
 	Moved func(observe.Member) bool
+	// Settled reports whether Ray has shown what it placed on the node of a worker.
+	Settled func(observe.Member) bool
 	// AllocationTimeout, DeadGrace and DrainDeadline are those of controller.Config.
 	AllocationTimeout, DeadGrace, DrainDeadline time.Duration
 }
