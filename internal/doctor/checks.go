@@ -111,9 +111,7 @@ var rayClusterChecks = []Check{
 	{"gpu-group-unbounded", raydemand.Warning, workers(gpuGroupUnbounded),
 		"without maxReplicas the CRD sets 2147483647: one wrong request for resources can order any number of GPUs"},
 	{"group-duplicate", raydemand.Error, decoded(editing), ""},
-	{"group-name-unsuitable", raydemand.Error, workers(groupNameUnsuitable),
-		"the name becomes part of pod names and a label value, which allow lower-case letters, digits and hyphens, " +
-			"at most 63; the API server refuses every pod of the group"},
+	{groupNameUnsuitable, raydemand.Error, decoded(editing), ""},
 	{"idle-timeout-negative", raydemand.Warning, decoded(editing), ""},
 	{"idle-timeout-refused", raydemand.Error, workers(idleTimeoutRefused),
 		"a group can have an idle timeout only with autoscaler v2; the operator refuses the spec and changes no " +

@@ -141,8 +141,12 @@ func describe(
 		kube.Judge(rayCluster.Object, &d)
 		cluster := decode.Join(d, own)
 		for i, f := range cluster.Findings {
-			if f.Code == decode.PodsRefused && strings.HasPrefix(f.Why, "LimitRange ") {
-				cluster.Findings[i].Code = limitRangeRefuses
+			switch refused := &cluster.Findings[i].Code; {
+			case *refused != decode.PodsRefused:
+			case strings.HasPrefix(f.Why, "LimitRange "):
+				*refused = limitRangeRefuses
+			case strings.HasSuffix(f.Field, ".groupName"):
+				*refused = groupNameUnsuitable
 			}
 		}
 		object.Cluster, object.Head, object.Spec = &cluster, &head, path
@@ -196,8 +200,12 @@ func named(object Object) error {
 	return nil
 }
 
-// limitRangeRefuses is what plans call pods-refused, if it is a LimitRange that refuses them.
-const limitRangeRefuses = "limit-range-refuses"
+// limitRangeRefuses and groupNameUnsuitable are what plans call pods-refused, if it is a LimitRange or the name of the
+// group for which the API server refuses them.
+const (
+	limitRangeRefuses   = "limit-range-refuses"
+	groupNameUnsuitable = "group-name-unsuitable"
+)
 
 // companionsOf reads the pods of RayClusters and the LimitRanges of namespaces. It also returns, by the number of an
 // object, what cannot be read in it, or in a ResourceQuota.

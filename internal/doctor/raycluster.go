@@ -3,9 +3,7 @@ package doctor
 import (
 	"fmt"
 	"regexp"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -31,15 +29,6 @@ func gpuGroupUnbounded(_ *inventory, g rayGroup, report reporter) {
 		at := g.Path("maxReplicas")
 		report(occurrence{Path: at, Fix: set(at, max(g.Workers.Min, g.Workers.Replicas, 1)).
 			Hint("set it to as many workers as the group may have")})
-	}
-}
-
-// groupNameUnsuitable reports names that pods or the label cannot have. The operator lowers the group's name in names
-// of pods, and the label may have capitals (KubeRay 1.6.2, utils.PodName).
-func groupNameUnsuitable(_ *inventory, g rayGroup, report reporter) {
-	bad := validation.IsDNS1123Subdomain(strings.ToLower(g.Name))
-	if g.Name != "" && (len(bad) > 0 || len(g.Name) > 63) {
-		report(occurrence{Path: g.Path("groupName"), Seen: g.Name, Fix: edit("rename the group")})
 	}
 }
 

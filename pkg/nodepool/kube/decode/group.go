@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
@@ -159,6 +160,13 @@ func checkGroup(f Fields, group *nodepool.WorkerGroup) {
 	if _, isText := f.Get("groupName").Raw().(string); group.Name == "" && (isText || !f.Has("groupName")) {
 		f.Report.Add(raydemand.Error, GroupUnnamed, f.at("groupName"), "",
 			"Heliostat cannot find the pods of a group without a name", "name it")
+	}
+	// The operator lowers the name in names of pods, and the label may have capitals (KubeRay 1.6.2, utils.PodName).
+	bad := validation.IsDNS1123Subdomain(strings.ToLower(group.Name))
+	if group.Name != "" && (len(bad) > 0 || len(group.Name) > validation.LabelValueMaxLength) {
+		f.Report.Add(raydemand.Error, PodsRefused, f.at("groupName"), group.Name,
+			"the name becomes part of pod names and a label value, which allow lower-case letters, digits and "+
+				"hyphens, at most 63; the API server refuses every pod of the group", "rename the group")
 	}
 	if group.Min < 0 || group.Max < 0 || group.Min > group.Max {
 		f.Report.Add(raydemand.Error, MinAboveMax, f.at("minReplicas"),

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -244,6 +245,20 @@ func TestOnlyALaterWorkerDisprovesALimitRange(t *testing.T) {
 		worker := pod("w", "worker", "g", running, func(p *corev1.Pod) { p.CreationTimestamp = moment(second) })
 		if got := Join(d, kept(worker)).Groups[0].Broken; got != closed {
 			t.Errorf("with a worker of second %d: closed %v, want %v", second, got, closed)
+		}
+	}
+}
+
+func TestAGroupWhoseNamePodsCannotHaveIsBroken(t *testing.T) {
+	for name, broken := range map[string]bool{"gpu_a100": true, "gpu group": true, "gpu-": true, strings.Repeat("g", 64): true, "Gpu.A100": false, "8": false} {
+		report := &Report{}
+		object := objectOf(t, fmt.Sprintf("groupName: %q\nmaxReplicas: 2\ntemplate: {spec: {containers: [{name: ray}]}}\n", name))
+		group, _ := decodeGroup(sharing.Reader{}, FieldsOf(object, report), 0, false)
+		refused := slices.ContainsFunc(report.All, func(f raydemand.Finding) bool {
+			return f.Code == PodsRefused && f.Seen == name && f.Field == "groupName"
+		})
+		if group.Broken != broken || refused != broken {
+			t.Errorf("%s: broken %t, pods-refused %t, want %t: %v", name, group.Broken, refused, broken, report.All)
 		}
 	}
 }
