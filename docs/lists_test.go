@@ -135,6 +135,20 @@ func TestTheTableOfPathsIsThatOfTheSpecification(t *testing.T) {
 const reasons = "docs/reference/reasons.md"
 
 // For each code that users see when a RayCluster is not scaled, the page must say what to do.
+// TestTheTableOfErrorsHasAllKindsOfProblems compares docs/reference/rest.md with the kinds of the server.
+func TestTheTableOfErrorsHasAllKindsOfProblems(t *testing.T) {
+	table := read(t, "docs/reference/rest.md")
+	kinds := regexp.MustCompile(`problemKind\{\s*"([a-z-]+)"`).FindAllStringSubmatch(read(t, "internal/api/problem.go"), -1)
+	if len(kinds) < 20 {
+		t.Fatalf("only %d kinds are found", len(kinds))
+	}
+	for _, kind := range kinds {
+		if !strings.Contains(table, " | `"+kind[1]+"` | ") {
+			t.Errorf("docs/reference/rest.md has no %s", kind[1])
+		}
+	}
+}
+
 func TestReasonsSaysWhatToDoAboutEveryCode(t *testing.T) {
 	for _, title := range []string{
 		"Why a RayCluster is not managed", "Why demand is not served", "Why a group has the size it has", "Why a request is in its state",

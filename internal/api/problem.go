@@ -148,6 +148,11 @@ var kindsOfErrors = []struct {
 	{err: nodepool.ErrNotLeading, kind: kindUnavailable},
 	{err: nodepool.ErrRequestsPaused, kind: kindUnavailable},
 	{err: nodepool.ErrDenied, kind: kindUnavailable},
+	{err: nodepool.ErrWebhook, kind: kindUnavailable},
+	{
+		err: nodepool.ErrUnserved, kind: kindUnavailable,
+		detail: nodepool.ErrUnserved.Error() + "; it may still have taken effect",
+	},
 	{
 		err: context.DeadlineExceeded, kind: kindTimedOut,
 		detail: "Kubernetes did not answer in time; the call may still have taken effect",

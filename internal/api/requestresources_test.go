@@ -125,6 +125,8 @@ func TestErrorsOfTheStoreHaveTheirStatus(t *testing.T) {
 		{nodepool.ErrTooLarge, 413, "too-large"},
 		{fmt.Errorf("%w: rayclusters are forbidden", nodepool.ErrDenied), 503, "unavailable"},
 		{nodepool.ErrNotLeading, 503, "unavailable"},
+		{nodepool.ErrWebhook, 503, "unavailable"},
+		{nodepool.ErrUnserved, 503, "unavailable"},
 		{ErrUnavailable, 503, "unavailable"},
 		{context.DeadlineExceeded, 504, "timeout"},
 		{errors.New("secret of the house"), 500, "internal"},

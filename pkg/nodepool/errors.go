@@ -12,6 +12,10 @@ var ErrTooLarge = errors.New("too large for an annotation")
 // the webhook answers again.
 var ErrWebhook = errors.New("an admission webhook does not answer")
 
+// ErrUnserved means that the API server answers that it cannot serve a call now, for example because its storage does
+// not. A write may have taken effect.
+var ErrUnserved = errors.New("the API server cannot serve the call now")
+
 // ErrDenied means that Kubernetes does not allow Heliostat to do what was requested: it lacks the permission, or
 // admission refuses it.
 var ErrDenied = errors.New("Kubernetes does not allow it")

@@ -9,7 +9,6 @@ import (
 	"net"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 
@@ -59,11 +58,6 @@ func Connect(ctx context.Context, config *rest.Config, options Options, log *slo
 
 // passing reports whether an error of NewManager is that of a connection, or of a server that cannot serve now.
 func passing(err error) bool {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		code := status.Status().Code
-		return code >= 500 || code == 429
-	}
 	var connection net.Error
-	return errors.As(err, &connection)
+	return reflector.Unserved(err) || errors.As(err, &connection)
 }

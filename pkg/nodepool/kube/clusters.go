@@ -169,6 +169,8 @@ func classified(err error) error {
 		return fmt.Errorf("%w: %w", nodepool.ErrDenied, err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return fmt.Errorf("%w: %w", nodepool.ErrWebhook, err)
+	case reflector.Unserved(err):
+		return fmt.Errorf("%w: %w", nodepool.ErrUnserved, err)
 	}
 	return err
 }

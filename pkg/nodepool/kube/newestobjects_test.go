@@ -97,3 +97,19 @@ func TestAWebhookThatDoesNotAnswerIsRecognized(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestAnAPIServerThatCannotServeACallIsNoBug(t *testing.T) {
+	for _, err := range []error{
+		apierrors.NewInternalError(errors.New("etcdserver: leader changed")), apierrors.NewServiceUnavailable("starting"),
+		apierrors.NewTooManyRequests("busy", 1), apierrors.NewTimeoutError("slow", 1),
+	} {
+		if !errors.Is(classified(err), nodepool.ErrUnserved) {
+			t.Errorf("%v is not recognized", err)
+		}
+	}
+	for _, err := range []error{apierrors.NewBadRequest("no"), apierrors.NewUnauthorized("no"), errors.New("no")} {
+		if errors.Is(classified(err), nodepool.ErrUnserved) {
+			t.Errorf("%v is recognized", err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 
@@ -96,4 +97,10 @@ func Serves(client discovery.ServerResourcesInterface, groupVersion, resource st
 		found := slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource })
 		return &found
 	}
+}
+
+// Unserved reports whether an error is an answer of the API server that it cannot serve a call now.
+func Unserved(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && (answer.Status().Code >= 500 || answer.Status().Code == 429)
 }

@@ -17,6 +17,7 @@ import (
 
 	"heliostat.dev/heliostat/api/v1alpha1"
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 )
 
 // Calls lets users read and write ResourceRequests. Any process may write them, leading or not: they are what users ask
@@ -279,6 +280,8 @@ func (o Calls) about(doing, id string, key nodepool.ClusterKey, err error) error
 		err = fmt.Errorf("%w: %w", nodepool.ErrRequestRefused, err)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		err = fmt.Errorf("%w: %w", nodepool.ErrRequestConflict, err)
+	case reflector.Unserved(err):
+		err = fmt.Errorf("%w: %w", nodepool.ErrUnserved, err)
 	}
 	return fmt.Errorf("%s request %s for %s: %w", doing, id, key, err)
 }
