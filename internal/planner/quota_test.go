@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -38,6 +39,16 @@ func TestDemandBeyondAQuotaIsServedInPart(t *testing.T) {
 	if reason := plan.Groups[0].Reasons[0]; len(plan.Launch) > 0 || reason.Code != CodeQuota || reason.Message != "group g is at its quota: "+
 		"flavor default of ClusterQueue q has 1 nvidia.com/gpu, 0 left; one pod takes 1 (insufficient unused quota)" {
 		t.Errorf("launches %v because %+v", plan.Launch, reason)
+	}
+}
+
+func TestAQuotaInBytesIsShownInUnitsOfMemory(t *testing.T) {
+	quota := gpusOf("default", 0, raydemand.Bundle{"g": raydemand.Whole(4 << 30)})
+	quota.Resource, quota.Amount = "limits.memory", raydemand.Whole(3<<30)
+	plan := Compute(Snapshot{Groups: []Group{pooled("g", 1)}, Demand: gpuRequests(1, 1), Quotas: []Quota{quota}}, Policy{})
+	const why = "has 3 GiB limits.memory, 3 GiB left; one pod takes 4 GiB"
+	if len(plan.InfeasibleRequests) != 1 || !strings.Contains(plan.InfeasibleRequests[0].Reason.Message, why) {
+		t.Errorf("unmet: %+v, want %q", plan.InfeasibleRequests, why)
 	}
 }
 

@@ -115,8 +115,9 @@ func blocked(g *place.Group) model.Reason {
 // quotaOf describes the quota that leaves the least room for pods of a group.
 func (d *decision) quotaOf(i int) string {
 	quota, left, takes, _ := d.Quotas.Tightest(i, d.given)
-	needs, all := model.Pair(quota.Resource, takes, quota.Amount)
-	free, _ := model.Pair(quota.Resource, max(left, 0), quota.Amount)
+	unit := unitOf(quota.Resource)
+	needs, all := model.Pair(unit, takes, quota.Amount)
+	free, _ := model.Pair(unit, max(left, 0), quota.Amount)
 	text := fmt.Sprintf("%s has %s %s, %s left; one pod takes %s", quota.Name, all, quota.Resource, free, needs)
 	if quota.Why != "" {
 		text += " (" + quota.Why + ")"
@@ -222,10 +223,7 @@ func (d *decision) shortage(i int) string {
 		d.full = d.SharedNodes.AllOccupied(d.given)
 	}
 	short := d.SharedNodes.Shortage(d.full, i)
-	unit := short.Resource
-	if unit == "ephemeral-storage" || strings.HasPrefix(unit, "hugepages-") {
-		unit = "memory" // all three are in bytes
-	}
+	unit := unitOf(short.Resource)
 	taken, total := model.Pair(unit, short.Total-short.Left, short.Total)
 	need, _ := model.Pair(unit, short.Need, short.Need)
 	are := fmt.Sprintf("%s of %s %s are taken", taken, total, devices(short.Resource))
@@ -248,6 +246,15 @@ func (d *decision) shortage(i int) string {
 		return fmt.Sprintf("what is left has room for fewer than the %d hosts of a replica", g.NumOfHosts)
 	}
 	return ""
+}
+
+// unitOf returns memory for a resource of Kubernetes or of a ResourceQuota that is in bytes, and otherwise the resource.
+func unitOf(resource string) string {
+	name := strings.TrimPrefix(strings.TrimPrefix(resource, "limits."), "requests.")
+	if name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-") {
+		return "memory"
+	}
+	return resource
 }
 
 // devices returns the name of a resource, or in words what Dynamic Resource Allocation supplies under it.
