@@ -69,7 +69,6 @@ func (o *Object) Root() fieldpath.Value { return fieldpath.Of(o.Fields, nil) }
 const (
 	annotationPrefix = "heliostat.dev/"
 	modeAnnotation   = annotationPrefix + "mode"
-	syncAnnotation   = annotationPrefix + "num-gpus-sync"
 )
 
 // raySpec returns the spec of the RayCluster in the object.

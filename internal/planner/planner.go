@@ -85,9 +85,7 @@ const (
 	CodeQuota        = model.CodeQuota
 	CodeCoolingDown  = model.CodeCoolingDown
 	CodeProvisioning = model.CodeProvisioning
-	CodeSchedule     = model.CodeSchedule
 
-	FindingOverstated       = model.FindingOverstated
 	FindingPoolWithoutNodes = model.FindingPoolWithoutNodes
 	FindingKeyUnknown       = model.FindingKeyUnknown
 )

@@ -78,6 +78,3 @@ const (
 func RequestStates() []RequestState {
 	return []RequestState{RequestWaiting, RequestSatisfied, RequestCapped, RequestImpossible, RequestExpired}
 }
-
-// Valid reports whether s is a known state.
-func (s RequestState) Valid() bool { return slices.Contains(RequestStates(), s) }

@@ -45,14 +45,3 @@ func (r *Resident) ServesReplica() bool {
 func (r *Resident) ServesProxy() bool {
 	return r.Namespace == serveNamespace && r.Class == serveProxyClass
 }
-
-// Label names the actor for people.
-func (r *Resident) Label() string {
-	switch {
-	case r.Name != "":
-		return r.Name
-	case r.Class != "":
-		return r.Class
-	}
-	return "an actor"
-}

@@ -39,7 +39,6 @@ const (
 // right: by it the others know that the shard is there, and how many slots are a fair share.
 type Shards struct {
 	options Options
-	client  coordinationv1client.LeasesGetter
 	leases  coordinationv1client.LeaseInterface
 	// id names this process for one run: one that starts again under the name of one that hangs would share its terms.
 	// identity is the id with the address.
@@ -103,7 +102,7 @@ type sighting struct {
 // newShards returns a shard that owns nothing.
 func newShards(client coordinationv1client.LeasesGetter, options Options) *Shards {
 	s := &Shards{
-		options: options, client: client, leases: client.Leases(options.LeaseNamespace),
+		options: options, leases: client.Leases(options.LeaseNamespace),
 		id:     options.LeaseName + "-" + rand.String(8),
 		cycles: map[nodepool.ClusterKey]context.CancelFunc{}, terms: map[nodepool.ClusterKey]*term{},
 	}
