@@ -129,7 +129,7 @@ type Cluster struct {
 	// Demand The demand of Ray.
 	Demand Demand `json:"demand"`
 
-	// Departures Workers that leave or have a bad GPU, by deadline; absent if there are none, at most 100.
+	// Departures Workers that leave or have a bad GPU, certain ones first, then by deadline; absent if there are none, at most 100.
 	Departures []Departure `json:"departures,omitempty"`
 
 	// Error Why the last cycle failed; empty if it succeeded.
@@ -310,7 +310,7 @@ type Costs struct {
 // CostsBy What costs are added up by.
 type CostsBy string
 
-// Decision One change that Heliostat made, or would have made in shadow mode.
+// Decision One change that Heliostat made or tried.
 type Decision struct {
 	// Action The action, for example scale-up, drain, drain-refused or scale-down.
 	Action string    `json:"action"`
@@ -437,7 +437,7 @@ type Group struct {
 type HistoryEntry struct {
 	At time.Time `json:"at"`
 
-	// Decisions The changes that Heliostat made, or would have made in shadow mode.
+	// Decisions The changes that Heliostat made or tried.
 	Decisions []Decision `json:"decisions"`
 
 	// Error Why the decision was not applied; empty if it was.

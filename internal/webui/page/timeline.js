@@ -1,4 +1,4 @@
-// The timeline of decisions, the requests, and the comparison with another autoscaler.
+// The timeline of decisions, and the requests.
 
 // shownDecisions is the length of the timeline; the server has more.
 const shownDecisions = 60;
