@@ -89,6 +89,11 @@ func TestAPageOfManyShapesHasAnEnd(t *testing.T) {
 			t.Errorf("want in it %q, got %s", want, got)
 		}
 	}
+	const roomy = `{"groups": [{"name": "w", "resources": {"TPU": 99999}}], "nodes": [{"pod": "w-1", "group": "w", "state": "IDLE", "resources": {"TPU": 99999}}], `
+	served := text(t, roomy+`"pendingRequests": [`+strings.Join(requests, ",")+`]}`)
+	if want := "\n  and 260 more kinds of demand, 520 asked\n    520 are served by running nodes\n"; !strings.Contains(served, want) {
+		t.Errorf("want in it %q, got %s", want, served)
+	}
 	if n := strings.Count(got, "\n"); n > 200 {
 		t.Errorf("%d lines", n)
 	}

@@ -41,7 +41,18 @@ func TestEachThingThatMayBeAskedIsAnsweredByCode(t *testing.T) {
 			}
 		})
 	}
-	e, _ := Explain(s, s.Policy, Question{Gang: "3f2a"})
+	served := readText(t, `{"groups": [{"name": "g", "resources": {"CPU": 4}}], "requestResources": [{"resources": {"CPU": 1}, "count": 3}],
+		"nodes": [{"pod": "g-1", "group": "g", "state": "RUNNING", "total": {"CPU": 4}, "available": {}}]}`)
+	e, _ := Explain(served, served.Policy, Question{Request: PlainRequest})
+	if want := "3 asked, 3 are served by running nodes"; e.Message != want {
+		t.Errorf("served calls are explained as %q, want %q", e.Message, want)
+	}
+	served.Constraint[0].Bundle = raydemand.Bundle{raydemand.CPU: 0}
+	e, _ = Explain(served, served.Policy, Question{Request: PlainRequest})
+	if want := "3 asked, 3 require no resources, so nothing is launched for them"; e.Message != want {
+		t.Errorf("calls for nothing are explained as %q, want %q", e.Message, want)
+	}
+	e, _ = Explain(s, s.Policy, Question{Gang: "3f2a"})
 	var got []string
 	for _, d := range e.Details {
 		got = append(got, d.About+": "+d.Code)

@@ -143,8 +143,11 @@ func (d *DemandSummary) TallyWaiting(waitingFor string) string {
 }
 
 // asksForNothing reports whether the demand has only empty bundles, so that it counts as served even before a node
-// runs.
+// runs. A sum over several demands has no kind and no bundles, and asks for something.
 func (d *DemandSummary) asksForNothing() bool {
+	if d.Kind == "" {
+		return false
+	}
 	bundles, selectors := []raydemand.Bundle{d.Resources}, d.Selectors
 	if d.Gang != nil {
 		bundles, selectors = d.Gang.Bundles, d.Gang.BundleSelectors

@@ -283,10 +283,14 @@ func (d *decision) explainOwned(e *model.Explanation, owned raydemand.Owned) {
 
 // explainPlain explains the request without an owner. Over REST, it is planned together with the requests of owners.
 func (d *decision) explainPlain(e *model.Explanation) {
-	var all model.DemandSummary
+	all := model.DemandSummary{Kind: model.KindRequestResources}
 	var why []string
 	e.About = "request " + model.PlainRequest
 	for _, c := range d.claimed {
+		if asked := c.item.Request.Bundle; !asked.IsZero() {
+			all.Resources = asked
+		}
+		all.Selectors = slices.Concat(all.Selectors, c.item.Asked().Selectors)
 		all.Join(d.summary(model.KindRequestResources, c.item, c.left))
 		if reason := d.why[c.item]; said(reason) {
 			why = append(why, c.of.Purpose+": "+reason.Message)

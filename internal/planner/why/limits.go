@@ -248,7 +248,8 @@ func (d *decision) shortage(i int) string {
 	return ""
 }
 
-// unitOf returns memory for a resource of Kubernetes or of a ResourceQuota that is in bytes, and otherwise the resource.
+// unitOf returns memory for a resource of Kubernetes or of a ResourceQuota that is in bytes, and the resource for any
+// other.
 func unitOf(resource string) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(resource, "limits."), "requests.")
 	if name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-") {
