@@ -67,11 +67,12 @@ func entrypointNeeds(o *Object) []need {
 	if o.Kind == "RayCronJob" {
 		job = job.Get("jobTemplate")
 	}
-	at := "entrypointNumGpus"
-	if !job.Get(at).Has() && job.Get("entrypointResources").Has() {
-		at = "entrypointResources"
+	n := need{of: "the entrypoint", bundle: raydemand.Bundle{}}
+	for _, field := range []string{"entrypointNumCpus", "entrypointResources", "entrypointNumGpus"} {
+		if job.Has(field) {
+			n.at = job.Path(field)
+		}
 	}
-	n := need{at: job.Path(at), of: "the entrypoint", bundle: raydemand.Bundle{}}
 	custom := map[string]any{}
 	_ = json.Unmarshal([]byte(job.Text("entrypointResources")), &custom) // Ray refuses other text
 	for name, value := range custom {

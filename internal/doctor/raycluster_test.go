@@ -249,3 +249,15 @@ func TestLimitsOfANamespaceThatCannotBeReadAreFoundAndNotExamined(t *testing.T) 
 		}
 	}
 }
+
+func TestWhatTheEntrypointAsksForIsReportedAtItsField(t *testing.T) {
+	for at, value := range map[string]any{"entrypointNumCpus": 1000, "entrypointResources": `{"TPU": 4}`, "entrypointNumGpus": 100} {
+		all := objects(t, "testdata/shows/demand-fits-no-group.yaml")
+		field(t, all[0], "/spec/entrypointNumGpus", nil)
+		field(t, all[0], "/spec/"+at, value)
+		found := examine(t, all)
+		if len(found) != 1 || found[0].Code != "demand-fits-no-group" || found[0].Field != "spec."+at {
+			t.Errorf("%s: found %+v", at, found)
+		}
+	}
+}
