@@ -117,3 +117,21 @@ func TestAWorkerThatIsReadSeldomIsGivenBackAsIdle(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Each drain may take seconds, and Ray may place work on the next node meanwhile.
+func TestADepartingWorkerThatGotWorkDuringTheDrainOfAnotherIsNotDrainedYet(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 4))
+	w.seconds(4)
+	first, next := w.pod(0), w.pod(1)
+	w.goes(first, disrupted())
+	w.goes(next, disrupted())
+	w.ray.draining = func() {
+		w.now = w.now.Add(2 * time.Second)
+		w.node(next).Status = raydemand.Running // nothing is in use yet: an actor is being placed
+	}
+	w.cycle()
+	w.drains(1, next+" has got work since it was read")
+	w.ray.draining = nil
+	w.works(next)
+	w.drains(2, "its work is known")
+}

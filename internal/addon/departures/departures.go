@@ -27,22 +27,24 @@ type departures struct{ loop addon.Loop }
 
 // drain drains the nodes that are about to lose their machine. The first call that fails ends the round, as for idle
 // nodes. Ray does not take a drain back, so the sign must still be there right before the call, and the node as idle or
-// busy as before: the steps before this one may have taken seconds.
+// busy as before: the steps before this one, and the drains before it, may have taken seconds.
 func (d departures) drain(ctx context.Context, o *addon.Cycle) {
 	if o.View.Mode != nodepool.Managed || !o.View.Live() || o.Withheld {
 		return
 	}
-	going := d.loop.Departing(o.View)
-	if len(going) > 0 && d.loop.Now().Sub(o.View.ReadAt) > scaledown.ReadingValidity {
+	going, readAt := d.loop.Departing(o.View), o.View.ReadAt
+	if len(going) > 0 && d.loop.Now().Sub(readAt) > scaledown.ReadingValidity {
 		nodes, err := d.loop.NodesNow(ctx, o.View)
 		if err != nil {
 			return // the next cycle reads it again
 		}
+		readAt = d.loop.Now()
 		going = scaledown.Set{Drains: going}.ConfirmedByRay(observe.Join(o.View.Cluster, nodes), true).Drains
 	}
 	for _, w := range going[:min(len(going), most)] {
 		now, err := d.loop.Cluster(ctx, o.View.Cluster.Key)
-		if err != nil || !d.loop.MayWrite(o.View.Cluster.Key) || !d.loop.Manages(o.View.Cluster, now) {
+		if err != nil || !d.loop.MayWrite(o.View.Cluster.Key) || !d.loop.Manages(o.View.Cluster, now) ||
+			d.loop.Now().Sub(readAt) > scaledown.ReadingValidity {
 			return
 		}
 		if !stillGoes(now, w.Pod) || (w.GivenBack || w.BadGPU) && (d.loop.Paused(o.View) != "" ||
