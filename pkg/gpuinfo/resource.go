@@ -201,6 +201,11 @@ func (n Names) Resource(name string) (Resource, error) {
 	if strings.HasPrefix(name, ClassPrefix) || strings.HasPrefix(name, ClaimPrefix) {
 		return Resource{}, fmt.Errorf("%s: %w: a DeviceClass says what it is", name, ErrNotGPU)
 	}
+	if lower := strings.ToLower(name); lower != name {
+		if _, err := n.Resource(lower); err == nil {
+			return Resource{}, fmt.Errorf("%w %s: capitals make it another name, want %s", ErrUnknownResource, name, lower)
+		}
+	}
 	if profile, isMIG := strings.CutPrefix(name, MIGPrefix); isMIG {
 		return migResource(name, profile)
 	}

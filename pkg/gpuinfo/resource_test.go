@@ -58,6 +58,8 @@ func TestUnknownResourcesAreToldFromThoseThatAreNoGPU(t *testing.T) {
 		"nvidia.com/mig-1g.5gb.count": "unknown GPU resource nvidia.com/mig-1g.5gb.count: want nvidia.com/mig-<profile>, for example nvidia.com/mig-1g.10gb or nvidia.com/mig-1g.10gb.me",
 		"deepomatic.com/shared-gpu":   "unknown GPU resource deepomatic.com/shared-gpu: it is in no table; say what it is with --resource deepomatic.com/shared-gpu=KIND",
 		"cerit.io/gpu-mem":            "unknown GPU resource cerit.io/gpu-mem: it is in no table; say what it is with --resource cerit.io/gpu-mem=KIND",
+		"nvidia.com/GPU":              "unknown GPU resource nvidia.com/GPU: capitals make it another name, want nvidia.com/gpu",
+		"nvidia.com/MIG-1g.5GB":       "unknown GPU resource nvidia.com/MIG-1g.5GB: capitals make it another name, want nvidia.com/mig-1g.5gb",
 		"nvidia.com/GA102GL_A10":      "unknown GPU resource nvidia.com/GA102GL_A10: it is in no table; say what it is with --resource nvidia.com/GA102GL_A10=KIND",
 	} {
 		if _, err := (Names{}).Resource(name); !errors.Is(err, ErrUnknownResource) || err.Error() != want {
