@@ -203,7 +203,8 @@ func (n Names) Resource(name string) (Resource, error) {
 	}
 	if lower := strings.ToLower(name); lower != name {
 		if _, err := n.Resource(lower); err == nil {
-			return Resource{}, fmt.Errorf("%w %s: capitals make it another name, want %s", ErrUnknownResource, name, lower)
+			return Resource{}, fmt.Errorf("%w %s: capitals make it another name, want %s", ErrUnknownResource, name,
+				lower)
 		}
 	}
 	if profile, isMIG := strings.CutPrefix(name, MIGPrefix); isMIG {
