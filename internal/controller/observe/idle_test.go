@@ -99,10 +99,10 @@ func TestTheIdleTimeOfARecentlyJoinedNodeBeginsWhenItIsFirstSeen(t *testing.T) {
 	n.Observe(start.Add(time.Second), []raydemand.Node{old, young}, false)
 	n.Observe(start.Add(4*time.Second), []raydemand.Node{old, young}, false)
 	now := start.Add(4 * time.Second)
-	if got := n.Bound(now, young.ID, young.Idle); got != 3*time.Second {
+	if got := n.IdleFor(now, &young); got != 3*time.Second {
 		t.Errorf("a node first seen 3 s ago counts as idle for %v", got)
 	}
-	if got := n.Bound(now, old.ID, old.Idle); got != time.Minute {
+	if got := n.IdleFor(now, &old); got != time.Minute {
 		t.Errorf("a node of the first reading, idle for a minute by Ray's account, counts as idle for %v", got)
 	}
 }
@@ -116,7 +116,7 @@ func TestANodeThatReturnsFromTheDeadIsANewcomer(t *testing.T) {
 	n.Observe(start, []raydemand.Node{node}, false)
 	n.Observe(start.Add(time.Second), []raydemand.Node{dead}, false)
 	n.Observe(start.Add(2*time.Second), []raydemand.Node{node}, false)
-	if got := n.Bound(start.Add(2*time.Second), node.ID, node.Idle); got != 0 {
+	if got := n.IdleFor(start.Add(2*time.Second), &node); got != 0 {
 		t.Errorf("it counts as idle for %v", got)
 	}
 }

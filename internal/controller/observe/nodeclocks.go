@@ -121,21 +121,16 @@ func (c *NodeClocks) SeenFor(now time.Time, id raydemand.NodeID) time.Duration {
 	return 0
 }
 
-// Bound limits a time to that since the node joined, if that is known.
-func (c *NodeClocks) Bound(now time.Time, id raydemand.NodeID, most time.Duration) time.Duration {
-	if n := c.nodes[id]; n != nil && !n.joined.IsZero() {
-		return min(most, now.Sub(n.joined))
-	}
-	return most
-}
-
 // IdleFor returns how long a node has been unused and could have taken work.
 func (c *NodeClocks) IdleFor(now time.Time, node *raydemand.Node) time.Duration {
-	idle := node.Idle
-	if n := c.nodes[node.ID]; n != nil && !n.unused.IsZero() {
+	idle, n := node.Idle, c.nodes[node.ID]
+	if n != nil && !n.unused.IsZero() {
 		idle = max(idle, c.read.Sub(n.unused))
 	}
-	return c.Bound(now, node.ID, idle)
+	if n != nil && !n.joined.IsZero() {
+		idle = min(idle, now.Sub(n.joined))
+	}
+	return idle
 }
 
 func headIdleStart(now time.Time, nodes []raydemand.Node) time.Time {
