@@ -36,8 +36,9 @@ func newGiveBackCommand() *cobra.Command {
 	flags.Int64Var(&ask.GPUs, "gpus", 0, "how many GPUs to give back")
 	flags.StringVar(&ask.Group, "group", "", "the worker group that gives them")
 	flags.StringVar(&ask.Pool, "pool", "", "the node pool on which the workers run")
-	flags.DurationVar(&within, "within", within, "how long the work has to move or to end")
-	flags.DurationVar(&hold, "for", 0, "how long the groups are held down (default until --end)")
+	cli.Duration(flags, &within, "within", giveback.MinDeadline, giveback.MaxDeadline,
+		"how long the work has to move or to end")
+	cli.Duration(flags, &hold, "for", 0, 365*24*time.Hour, "how long the groups are held down; 0s means until --end")
 	flags.BoolVar(&ask.Force, "force", false, "when the time of --within is over, also end work that cannot move")
 	flags.BoolVar(&ask.DryRun, "dry-run", false, "only show what would be given back")
 	flags.BoolVar(&end, "end", false, "end the reservation, so that the groups may grow again")

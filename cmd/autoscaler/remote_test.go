@@ -303,6 +303,8 @@ func TestWhatACommandCannotDoEndsWithItsExitCode(t *testing.T) {
 		{[]string{"status", "--server", "heliostat.example"}, cli.ExitBadInput, "write https://host:port"},
 		{[]string{"status", "--context", "c"}, cli.ExitBadInput, "not for --server"},
 		{[]string{"plan", "ml/llm", "--snapshot", "s.json"}, cli.ExitBadInput, "cannot be combined with a RayCluster"},
+		{[]string{"give-back", "ml/llm", "--gpus", "8", "--group", "h100", "--within", "0s"}, cli.ExitBadInput, "from 1m0s to 24h0m0s"},
+		{[]string{"give-back", "ml/llm", "--gpus", "8", "--group", "h100", "--for", "-1h"}, cli.ExitBadInput, "from 0s to 8760h0m0s"},
 		{[]string{"plan", "--what-if", "w.json"}, cli.ExitBadInput, "--what-if is for a RayCluster"},
 	} {
 		code, out, errOut := command(t, "", append([]string{"autoscaler"}, c.argv...)...)

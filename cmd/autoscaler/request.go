@@ -215,9 +215,12 @@ func (f *requestFlags) await(
 		var next apiv1.OwnedRequest
 		if now := time.Now(); body != nil && !now.Before(renew) {
 			next, err = api.KeepRequest(ctx, key, f.id, body)
-			renew = now.Add(time.Duration(next.LeaseSeconds) * time.Second / 3)
-			if next.LeaseSeconds == 0 {
+			switch {
+			case err != nil: // it is due until a call succeeds
+			case next.LeaseSeconds == 0:
 				renew = end
+			default:
+				renew = now.Add(time.Duration(next.LeaseSeconds) * time.Second / 3)
 			}
 		} else {
 			next, err = api.Request(ctx, key, f.id)

@@ -128,8 +128,8 @@ func TestRequestsOfOwnersAreMadeListedAndEnded(t *testing.T) {
 }
 
 // waitingServer stores a request with a lease. The request is waiting until the client has called the given number of
-// times. The server responds at once, as if the wait had timed out.
-func waitingServer(t *testing.T, lease, rounds int) (address string, calls *[]string) {
+// times. The server responds at once, as if the wait had timed out. It cannot serve the call of the number away.
+func waitingServer(t *testing.T, lease, rounds, away int) (address string, calls *[]string) {
 	t.Helper()
 	calls = &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -138,6 +138,10 @@ func waitingServer(t *testing.T, lease, rounds int) (address string, calls *[]st
 			return
 		}
 		*calls = append(*calls, r.Method+" "+path.Base(r.URL.Path))
+		if len(*calls) == away {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		state := raydemand.RequestWaiting
 		if rounds--; rounds < 0 {
 			state = raydemand.RequestSatisfied
@@ -152,16 +156,17 @@ func waitingServer(t *testing.T, lease, rounds int) (address string, calls *[]st
 func TestWhoWaitsForARequestRenewsItsLeaseMeanwhile(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for name, c := range map[string]struct {
-		lease, rounds int
-		flags         []string
-		want          []string
+		lease, rounds, away int
+		flags               []string
+		want                []string
 	}{
-		"at a third of the lease":        {3, 1, []string{"--bundle", `{"CPU": 1}`, "--lease", "3s"}, []string{"PUT x", "PUT x"}},
-		"not before":                     {60, 1, []string{"--bundle", `{"CPU": 1}`, "--lease", "1m"}, []string{"PUT x", "GET x"}},
-		"not one that is only looked at": {3, 1, nil, []string{"GET x", "GET x"}},
+		"at a third of the lease":        {3, 1, 0, []string{"--bundle", `{"CPU": 1}`, "--lease", "3s"}, []string{"PUT x", "PUT x"}},
+		"not before":                     {60, 1, 0, []string{"--bundle", `{"CPU": 1}`, "--lease", "1m"}, []string{"PUT x", "GET x"}},
+		"again after a restart":          {3, 1, 2, []string{"--bundle", `{"CPU": 1}`, "--lease", "3s"}, []string{"PUT x", "PUT x", "PUT x"}},
+		"not one that is only looked at": {3, 1, 0, nil, []string{"GET x", "GET x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address, calls := waitingServer(t, c.lease, c.rounds)
+			address, calls := waitingServer(t, c.lease, c.rounds, c.away)
 			argv := append([]string{"autoscaler", "request", "ml/llm", "--server", address, "--id", "x", "--wait", "10m"}, c.flags...)
 			code, _, errOut := command(t, "", argv...)
 			if diff := cmp.Diff(c.want, *calls); code != cli.ExitOK || diff != "" {

@@ -20,7 +20,7 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool"
 )
 
-// callTimeout limits all calls except those that watch events; the server's own limits are shorter.
+// callTimeout limits each call; the server's own limits are shorter.
 const callTimeout = 90 * time.Second
 
 // defaultService is the Service of the Helm chart, in the format of the API server's proxy.
