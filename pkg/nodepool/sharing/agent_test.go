@@ -179,6 +179,25 @@ func TestACordonedCardHasNoRoom(t *testing.T) {
 	}
 }
 
+// HAMi's scheduler drops the cards of a node whose agent does not answer.
+func TestCardsOfASilentAgentHaveNoRoom(t *testing.T) {
+	const register = `[{"id":"GPU-a","count":10,"devmem":24576,"devcore":100,"type":"NVIDIA L4","mode":"hami-core","health":true}]`
+	for handshake, want := range map[string]string{
+		"Deleted_2026.11.30 10:00:00":     "0 0/0/?!, agent-silent",
+		"Requesting_2026.11.30 10:00:00":  "0 ?/?/?, ",
+		"Reported 2026-11-30 10:00:00 +0": "0 ?/?/?, ",
+	} {
+		read := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: quantities("nvidia.com/gpu", 10),
+			Annotations: map[string]string{"hami.io/node-nvidia-register": register, "hami.io/node-handshake": handshake}})
+		if got := cardText(read.PerCard) + ", " + problemCodes(read); got != want {
+			t.Errorf("%s: got %q, want %q", handshake, got, want)
+		}
+		if well, known := read.HealthyUnits["nvidia.com/gpu"]; known != (read.PerCard[0].Problem != "") || well != 0 {
+			t.Errorf("%s: %d healthy units, known: %t", handshake, well, known)
+		}
+	}
+}
+
 func TestCardsForVirtualMachinesAreNoUnknownGPUs(t *testing.T) {
 	units := quantities("nvidia.com/GA102GL_A10", 2, "nvidia.com/gpu", 0)
 	for mode, want := range map[string]string{

@@ -105,7 +105,10 @@ func (r *reading) readHAMi() bool {
 		}
 		return r.is(gpuinfo.VGPU, gpuinfo.Limit)
 	}
-	r.hamiSilent()
+	if key, silent := r.hamiSilent(); silent {
+		r.problem(AgentSilent, fmt.Sprintf("%s=%s: HAMi's agent does not respond, and HAMi schedules nothing here", key,
+			r.node.Annotations[key]))
+	}
 	devices, err := hamiDevices(hamiRegister, register)
 	if err != nil || len(devices) == 0 {
 		r.unregistered = true
@@ -172,7 +175,7 @@ func (r *reading) cordon(devices []hamiDevice) {
 			r.problem(LabelUnreadable, fmt.Sprintf("%s names %s: want the UUID of a card in %s", hamiCordon, uuid,
 				hamiRegister))
 		default:
-			devices[at].cordoned = true
+			devices[at].closed = "the node's annotation " + hamiCordon + " keeps new pods from it"
 			r.problem(DeviceCordoned, fmt.Sprintf("%s keeps new pods from card %d, %s", hamiCordon, devices[at].Index,
 				uuid))
 		}
@@ -206,15 +209,17 @@ func (r *reading) hamiMemory(devices []hamiDevice) {
 	}
 }
 
-// hamiSilent reports an agent that does not respond. The scheduler writes Requesting_<time>, the agent replies with
-// Reported, and Deleted_<time> means that it did not. Without a clock, a request alone shows nothing.
-func (r *reading) hamiSilent() {
+// hamiSilent returns the annotation that shows an agent that does not respond, if there is one. The scheduler writes
+// Requesting_<time>, the agent replies with Reported, and Deleted_<time> means that it did not: the scheduler has then
+// dropped the node's cards (HAMi, CheckHealth and RegisterFromNodeAnnotations). Without a clock, a request alone shows
+// nothing.
+func (r *reading) hamiSilent() (annotation string, silent bool) {
 	for _, key := range []string{hamiHandshake, "NVIDIA"} {
-		if value := r.node.Annotations[key]; strings.HasPrefix(value, "Deleted") {
-			r.problem(AgentSilent,
-				fmt.Sprintf("%s=%s: HAMi's agent does not respond, and HAMi schedules nothing here", key, value))
+		if strings.HasPrefix(r.node.Annotations[key], "Deleted") {
+			return key, true
 		}
 	}
+	return "", false
 }
 
 // hamiCards returns the cards in HAMi's register, less what its scheduler assigned to the node's pods.
@@ -224,6 +229,11 @@ func (r *reading) hamiCards() []Card {
 		return nil
 	}
 	r.cordon(devices)
+	if _, silent := r.hamiSilent(); silent {
+		for i := range devices {
+			devices[i].closed = "HAMi's agent does not respond"
+		}
+	}
 	return r.vgpuCards(hami, devices)
 }
 

@@ -23,8 +23,8 @@ type hamiDevice struct {
 	Mode        string              `json:"mode"`
 	Health      bool                `json:"health"`
 	MIGProfiles []registeredProfile `json:"migProfiles"`
-	// cordoned: an operator keeps new pods from the card.
-	cordoned bool
+	// closed says why HAMi gives new pods no part of the card; empty if it does.
+	closed string
 	// offered are the Profiles of its Card.
 	offered []OfferedProfile
 }
@@ -213,8 +213,8 @@ func (r *reading) vgpuCards(scheduler vgpuScheduler, devices []hamiDevice) []Car
 		case !d.Health:
 			card.Problem = "its agent reports it as unhealthy"
 			card.empty()
-		case d.cordoned:
-			card.Problem = "the node's annotation " + hamiCordon + " keeps new pods from it"
+		case d.closed != "":
+			card.Problem = d.closed
 			card.Healthy = new(bool)
 			card.empty()
 		}
