@@ -196,6 +196,12 @@ func TestTheWorkersWhoseLossCostsLeastAreChosen(t *testing.T) {
 			f.serves("a", "h")
 			f.in.Snapshot.Nodes = append(f.in.Snapshot.Nodes, planner.Node{Pod: "b", Group: "other", State: planner.Pending})
 		}, giveback.Ask{GPUs: 1, Group: "h"}, "a: 1 replicas of Serve and 0 actors move, but nothing else has room"},
+		"a worker that has just joined is no room": {func(f *fleet) {
+			f.group("h", 1, 0)
+			f.group("g", 1, 0)
+			f.serves("a", "h")
+			f.used[f.worker("b", "g", 0).Node.ID] = observe.PlacedShown - 1
+		}, giveback.Ask{GPUs: 1, Group: "h"}, "nothing else has room"},
 		"a pod that does not exist yet is no room": {func(f *fleet) {
 			f.group("h", 1, 0)
 			f.group("other", 1, 0)

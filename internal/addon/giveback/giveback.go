@@ -156,7 +156,7 @@ func (f *feature) keepWithoutRoom(v *observe.View, i *addon.Intent) {
 	}
 	var may map[string]bool
 	if len(f.overdue) > 0 && !f.loop.Heavy(&i.Snapshot) {
-		in := Input{View: v, Snapshot: &i.Snapshot, Residents: f.residents}
+		in := Input{View: v, Snapshot: &i.Snapshot, Residents: f.residents, Settled: f.loop.Settled}
 		may = in.ending(f.overdue)
 	}
 	for _, m := range v.Members {

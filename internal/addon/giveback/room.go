@@ -100,15 +100,20 @@ func (in *Input) leaving(but map[string]bool) (work []raydemand.Request, whole m
 
 // unplaced returns how many requests and gangs have no place on workers that have joined, while some pods are gone. The
 // work that leaves other workers competes for the room. Pods that are launched, or that wait for a node, may come too
-// late. It is unknown if the requests are too many for one plan.
+// late, and the room of a worker on which Ray may just be placing work may be taken. It is unknown if the requests are
+// too many for one plan.
 func (in *Input) unplaced(gone map[string]bool, requests []raydemand.Request) (left int64, known bool) {
 	work, whole := in.leaving(gone)
+	unsettled := map[string]bool{}
+	for _, m := range in.View.Members {
+		unsettled[m.Pod] = m.Joined() && observe.UseOf(m.Node) != observe.Works && !in.Settled(m)
+	}
 	s := *in.Snapshot
 	s.Nodes, s.Groups, s.Requests, s.Turn = slices.Clone(s.Nodes), slices.Clone(s.Groups),
 		slices.Concat(requests, work), ""
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if gone[n.Pod] || n.State == planner.Pending {
+		if gone[n.Pod] || unsettled[n.Pod] || n.State == planner.Pending {
 			n.State = planner.Leaving
 		}
 		if gone[n.Pod] || whole[n.Pod] {
