@@ -45,7 +45,6 @@ func (u *usedNode) count(
 	supplied.Use = u.use
 	devices.supply.AddTo(&supplied)
 	u.workers = slices.DeleteFunc(pods, func(pod *decode.BoundPod) bool { return pod.Group == "" })
-	slices.SortFunc(u.workers, func(a, b *decode.BoundPod) int { return a.Compare(b.Namespace, b.Name) })
 }
 
 // refresh computes what pods take of these nodes now. The reader's time is the present.

@@ -3,7 +3,6 @@ package nodes
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -37,10 +36,17 @@ type nodePods struct {
 	forbidden bool
 }
 
-// podsOfNode are the pods on one node. version differs after each change.
+// podsOfNode are the pods on one node, sorted. version differs after each change.
 type podsOfNode struct {
-	pods    map[types.NamespacedName]*decode.BoundPod
+	pods    []*decode.BoundPod
 	version int64
+}
+
+// find returns where a pod is, or would be.
+func (p *podsOfNode) find(pod types.NamespacedName) (at int, found bool) {
+	return slices.BinarySearchFunc(p.pods, pod, func(p *decode.BoundPod, name types.NamespacedName) int {
+		return p.Compare(name.Namespace, name.Name)
+	})
 }
 
 func newNodePods(client podClient, log *slog.Logger, changed func()) *nodePods {
@@ -100,13 +106,14 @@ func (p *nodePods) update(pod *seenPod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	on := p.byNode[pod.node]
-	if before := on.pods[pod.name]; before != nil && reflect.DeepEqual(before, pod.bound) {
+	switch at, found := on.find(pod.name); {
+	case !found:
+		on.pods = slices.Insert(on.pods, at, pod.bound)
+	case reflect.DeepEqual(on.pods[at], pod.bound):
 		return
+	default:
+		on.pods[at] = pod.bound
 	}
-	if on.pods == nil {
-		on.pods = map[types.NamespacedName]*decode.BoundPod{}
-	}
-	on.pods[pod.name] = pod.bound
 	p.put(pod.node, on)
 }
 
@@ -115,11 +122,10 @@ func (p *nodePods) remove(pod *seenPod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	on := p.byNode[pod.node]
-	if on.pods[pod.name] == nil {
-		return
+	if at, found := on.find(pod.name); found {
+		on.pods = slices.Delete(on.pods, at, at+1)
+		p.put(pod.node, on)
 	}
-	delete(on.pods, pod.name)
-	p.put(pod.node, on)
 }
 
 // put keeps the pods of a node, which have changed. The caller holds mu.
@@ -139,17 +145,14 @@ func (p *nodePods) put(node string, on podsOfNode) {
 func (p *nodePods) replace(list []*seenPod, _ string) {
 	fresh := map[string]podsOfNode{}
 	for _, pod := range list {
-		if pod.bound == nil {
-			continue
+		if pod.bound != nil {
+			fresh[pod.node] = podsOfNode{pods: append(fresh[pod.node].pods, pod.bound)}
 		}
-		if fresh[pod.node].pods == nil {
-			fresh[pod.node] = podsOfNode{pods: map[types.NamespacedName]*decode.BoundPod{}}
-		}
-		fresh[pod.node].pods[pod.name] = pod.bound
 	}
 	p.mu.Lock()
 	p.newest++
 	for node, on := range fresh {
+		slices.SortFunc(on.pods, func(a, b *decode.BoundPod) int { return a.Compare(b.Namespace, b.Name) })
 		before := p.byNode[node]
 		if on.version = before.version; !reflect.DeepEqual(on.pods, before.pods) {
 			on.version = p.newest
@@ -195,11 +198,11 @@ func (p *nodePods) versions() map[string]int64 {
 	return all
 }
 
-// on returns the pods on a node, in no order.
+// on returns the pods on a node, sorted.
 func (p *nodePods) on(node string) []*decode.BoundPod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Collect(maps.Values(p.byNode[node].pods))
+	return slices.Clone(p.byNode[node].pods)
 }
 
 // mayNotRead reports whether this process may not read pods of all namespaces.
