@@ -5,6 +5,7 @@
 package attached
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -105,9 +106,11 @@ type Objects[E Named, T comparable] struct {
 	triedOnce sync.Once
 
 	mu sync.RWMutex
-	// Guarded by mu. state says by namespace what is known of the objects.
-	all   byCluster[T]
-	state map[string]State
+	// Guarded by mu. cluster names the RayCluster that an object is for, which is in the same namespace. state says by
+	// namespace what is known of the objects.
+	all     byCluster[T]
+	cluster map[types.NamespacedName]string
+	state   map[string]State
 }
 
 // untyped are objects of a kind that the API server may not have.
@@ -119,7 +122,7 @@ func New[E Named, T comparable](c Config, kind Kind[E, T]) *Objects[E, T] {
 		c.Namespaces = []string{metav1.NamespaceAll}
 	}
 	o := &Objects[E, T]{config: c, kind: kind, tried: make(chan struct{}), all: byCluster[T]{},
-		state: map[string]State{}}
+		cluster: map[types.NamespacedName]string{}, state: map[string]State{}}
 	for _, namespace := range c.Namespaces {
 		o.state[namespace] = State{Unknown: "they have not been read yet"}
 	}
@@ -173,7 +176,7 @@ func (o *Objects[E, T]) put(object E) {
 	o.mu.Lock()
 	before, was := o.drop(object, now.Cluster)
 	if is {
-		o.all.add(object.GetName(), now)
+		o.add(object.GetName(), now)
 	}
 	o.mu.Unlock()
 	if was && (!is || before.Cluster != now.Cluster) {
@@ -201,24 +204,27 @@ func (o *Objects[E, T]) remove(object E) {
 	}
 }
 
-// drop forgets an object, and returns what was known of it. It is likely for a RayCluster, and somebody may have made
-// it one for another. The caller holds mu.
-func (o *Objects[E, T]) drop(object E, likely nodepool.ClusterKey) (before Object[T], was bool) {
-	key, name := likely, object.GetName()
-	if _, was = o.all[likely][name]; !was {
-		for key = range o.all {
-			if _, was = o.all[key][name]; was && key.Namespace == object.GetNamespace() {
-				break
-			}
-			was = false
-		}
+// add keeps an object. The caller holds mu.
+func (o *Objects[E, T]) add(name string, object Object[T]) {
+	o.all.add(name, object)
+	o.cluster[types.NamespacedName{Namespace: object.Cluster.Namespace, Name: name}] = object.Cluster.Name
+}
+
+// drop forgets an object, and returns what was known of it. is is the RayCluster that it is for now, if any: somebody
+// may have made it one for another. The caller holds mu.
+func (o *Objects[E, T]) drop(object E, is nodepool.ClusterKey) (before Object[T], was bool) {
+	at := types.NamespacedName{Namespace: cmp.Or(is.Namespace, object.GetNamespace()), Name: object.GetName()}
+	cluster, was := o.cluster[at]
+	if !was {
+		return before, false
 	}
-	if before = o.all[key][name]; was {
-		if delete(o.all[key], name); len(o.all[key]) == 0 {
-			delete(o.all, key)
-		}
+	key := nodepool.ClusterKey{Namespace: at.Namespace, Name: cluster}
+	before = o.all[key][at.Name]
+	delete(o.cluster, at)
+	if delete(o.all[key], at.Name); len(o.all[key]) == 0 {
+		delete(o.all, key)
 	}
-	return before, was
+	return before, true
 }
 
 // replace takes a whole list of a namespace, or of all: the first one, the one after a watch broke, or none if they
@@ -240,9 +246,16 @@ func (o *Objects[E, T]) replace(namespace string, list []E, state State) (news b
 		if namespace == metav1.NamespaceAll || key.Namespace == namespace {
 			changed[key] = news || !maps.EqualFunc(before, fresh[key], o.same)
 			delete(o.all, key)
+			for name := range before {
+				delete(o.cluster, types.NamespacedName{Namespace: key.Namespace, Name: name})
+			}
 		}
 	}
-	maps.Copy(o.all, fresh)
+	for _, objects := range fresh {
+		for name, object := range objects {
+			o.add(name, object)
+		}
+	}
 	allTried := !slices.ContainsFunc(o.config.Namespaces, func(each string) bool { return !o.state[each].Tried })
 	o.mu.Unlock()
 	if allTried {
