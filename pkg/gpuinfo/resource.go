@@ -152,7 +152,10 @@ const das = "mig.das.com/"
 // latter (openshift/instaslice-operator, pkg/webhook).
 func DASName(name string) (requested string, isDAS bool) {
 	profile, isDAS := strings.CutPrefix(name, das)
-	return MIGPrefix + profile, isDAS
+	if !isDAS {
+		return "", false
+	}
+	return MIGPrefix + profile, true
 }
 
 // ClassPrefix begins the name by which pods request devices of any DeviceClass (k8s.io/api/resource/v1,
