@@ -131,7 +131,7 @@ func (s Slice) DifferFinding() (raydemand.Finding, bool) {
 // cards of NVIDIA's. If the NVIDIA runtime is the default one, images that set NVIDIA_VISIBLE_DEVICES=all, as CUDA's
 // do, see every card of the node (NVIDIA device plugin, README). GKE's nodes do not have that runtime.
 func SeesGPUs(g sharing.Reader, shape *PodShape, nodes []Node) (first string, count int) {
-	if shape.HidesGPUs || shape.Claims || shape.Share != nil || len(slicesAsked(g, shape)) > 0 {
+	if shape.HidesGPUs || shape.Claims || shape.Share != nil || len(slicesAsked(g, shape.Requests)) > 0 {
 		return "", 0
 	}
 	for _, node := range shape.FittingNodes(nodes) {

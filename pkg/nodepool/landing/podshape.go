@@ -23,6 +23,9 @@ type PodShape struct {
 	// give each container cards of its own, and two of them may have parts of one card (HAMi, fitInDevices in
 	// pkg/scheduler/score.go).
 	Parts []Quantities
+	// Own is what the Ray container requests, if other containers of the pod request devices too; nil otherwise. Ray
+	// sees what its own container gets.
+	Own Quantities
 	// Selector is the template's nodeSelector.
 	Selector map[string]string
 	// Affinity are the terms of the required node affinity, one of which must match; an empty list requires nothing.

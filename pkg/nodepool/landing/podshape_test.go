@@ -15,7 +15,7 @@ func TestShapesOfOneClassAreEqualButForTheirNeighbors(t *testing.T) {
 			NodeName: "n", Requests: Quantities{"cpu": 1, "memory": 2, "nvidia.com/gpu": raydemand.One},
 			Selector:    map[string]string{"a": "b", "c": "d"},
 			Affinity:    []NodeTerm{{Labels: []Requirement{{Key: "k", Operator: "In", Values: []string{"v"}}}}},
-			Tolerations: []Toleration{{Key: "t"}}, CardsAsked: 2, Parts: []Quantities{{}}, Share: &sharing.CardShare{Cards: 1},
+			Tolerations: []Toleration{{Key: "t"}}, CardsAsked: 2, Parts: []Quantities{{}}, Own: Quantities{"cpu": 1}, Share: &sharing.CardShare{Cards: 1},
 			Choice: sharing.CardChoice{"nvidia.com/use-gputype": "H100"}, Elsewhere: map[string]bool{"a/b": true},
 			ClaimTemplates: []string{"one-gpu"}, AbsentClasses: map[string]string{"cpu": "gpu.example.com"},
 			Neighbors: Neighbors{Namespace: "one"},

@@ -57,7 +57,10 @@ func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction
 // on nodes that hand out different things under the same name, as pools with and without MIG do for nvidia.com/gpu, the
 // Slice is the least favorable one, and Differ says so.
 func SlicesOf(g sharing.Reader, shape *PodShape, nodes []Node) []Slice {
-	requests := slicesAsked(g, shape)
+	requests := slicesAsked(g, shape.Own)
+	if len(requests) == 0 {
+		requests = slicesAsked(g, shape.Requests)
+	}
 	if len(requests) == 0 {
 		return nil
 	}
@@ -77,7 +80,11 @@ func SlicesOf(g sharing.Reader, shape *PodShape, nodes []Node) []Slice {
 
 // SlicesOn describes the GPUs of one pod of this shape on a node.
 func SlicesOn(names gpuinfo.Names, shape *PodShape, node sharing.GPUs) (answers []Slice) {
-	for _, request := range slicesAsked(sharing.Reader{Names: names}, shape) {
+	for _, request := range slicesAsked(sharing.Reader{Names: names}, shape.Requests) {
+		if len(shape.Parts) > 0 && request.memory > 0 {
+			part, _ := shape.request()
+			request.memory, request.cores = part.Memory, part.Cores
+		}
 		answers = append(answers, request.on(node))
 	}
 	return answers
@@ -106,10 +113,10 @@ type sliceRequest struct {
 
 // slicesAsked finds the requested resources that hand out GPUs: devices or, without any, memory that is handed out
 // alone, or cores.
-func slicesAsked(g sharing.Reader, shape *PodShape) []sliceRequest {
+func slicesAsked(g sharing.Reader, requests Quantities) []sliceRequest {
 	var devices, memories, cores []sliceRequest
-	for _, name := range slices.Sorted(maps.Keys(shape.Requests)) {
-		units := WholeUnits(shape.Requests[name])
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		units := WholeUnits(requests[name])
 		resource, err := g.Names.Resource(name)
 		if err != nil || units <= 0 {
 			continue
@@ -130,18 +137,10 @@ func slicesAsked(g sharing.Reader, shape *PodShape) []sliceRequest {
 		}
 	}
 	for i := range list {
-		list[i].beside(shape)
+		w, asked := &list[i], sharing.Beside(list[i].resource.Name, requests)
+		w.memoryResource, w.memory, w.memoryPercent, w.cores = asked.Resource, asked.Memory, asked.Percent, asked.Cores
 	}
 	return list
-}
-
-func (w *sliceRequest) beside(shape *PodShape) {
-	asked := sharing.Beside(w.resource.Name, shape.Requests)
-	w.memoryResource, w.memory, w.memoryPercent, w.cores = asked.Resource, asked.Memory, asked.Percent, asked.Cores
-	if len(shape.Parts) > 0 && w.memory > 0 {
-		part, _ := shape.request()
-		w.memory, w.cores = part.Memory, part.Cores
-	}
 }
 
 // least returns the least favorable of what the nodes hand out under the resource name: the weakest isolation, the

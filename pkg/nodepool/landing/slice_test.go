@@ -164,13 +164,22 @@ func TestWhereNodesDifferTheLeastFavourableSliceCountsAndTheDifferenceIsTold(t *
 	}
 }
 
-func TestASliceOfSeveralContainersHasTheMemoryOfOne(t *testing.T) {
-	one, both := quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 8000), quantities("nvidia.com/gpu", 2, "nvidia.com/gpumem", 16000)
-	shape := asking(both)
-	shape.Parts = []landing.Quantities{asking(one).Requests, asking(one).Requests}
-	node := gpuNode("n", quantities("nvidia.com/gpu", 10), "gpu=on aliyun.accelerator/nvidia_count=1")
-	if got := sliceText(landing.SlicesOf(sharing.Reader{}, &shape, []landing.Node{node})); got != "2 vgpu 8000 ? limit" {
-		t.Errorf("slice %s, want 8000 MiB", got)
+func TestASliceHasWhatTheRayContainerGets(t *testing.T) {
+	hami := gpuNode("n", quantities("nvidia.com/gpu", 10), "gpu=on aliyun.accelerator/nvidia_count=1")
+	ack := gpuNode("n", quantities("aliyun.com/gpu-mem", 60), "ack.node.gpu.schedule=cgpu aliyun.accelerator/nvidia_count=4")
+	for _, test := range []struct {
+		all, own map[string]int64
+		node     landing.Node
+		want     string
+	}{
+		{quantities("nvidia.com/gpu", 2, "nvidia.com/gpumem", 16000), quantities("nvidia.com/gpu", 1, "nvidia.com/gpumem", 3000), hami, "1 vgpu 3000 ? limit"},
+		{quantities("aliyun.com/gpu-mem", 12), quantities("aliyun.com/gpu-mem", 6), ack, "6 gpu-mem 1024 ? limit"},
+	} {
+		shape := asking(test.all)
+		shape.Own = asking(test.own).Requests
+		if got := sliceText(landing.SlicesOf(sharing.Reader{}, &shape, []landing.Node{test.node})); got != test.want {
+			t.Errorf("%v of %v: slice %s, want %s", test.own, test.all, got, test.want)
+		}
 	}
 }
 

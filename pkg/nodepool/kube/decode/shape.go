@@ -47,6 +47,7 @@ func podShape(pod *corev1.Pod, injected ...corev1.Container) landing.PodShape {
 		Share:  sharing.CardShareOf(pod.Annotations, func() bool { return limitsGPUs(pod) }),
 	}
 	shape.CardsAsked = sharing.ACKCards(pod.Labels)
+	shape.Own = ownRequests(spec.Containers, shape.Requests)
 	if spec.Resources != nil { // the API server makes requests of limits
 		for name, limit := range positive(spec.Resources.Limits) {
 			shape.Requests[name] = cmp.Or(shape.Requests[name], limit)
@@ -113,6 +114,20 @@ func partsOfCards(containers []corev1.Container) (parts []landing.Quantities) {
 		return nil
 	}
 	return parts
+}
+
+// ownRequests returns what the first container requests, if others request devices as well.
+func ownRequests(containers []corev1.Container, all landing.Quantities) landing.Quantities {
+	if len(containers) == 0 {
+		return nil
+	}
+	own := requestsIn(containers[0].Resources)
+	for name, amount := range all {
+		if extended(name) && own[name] != amount {
+			return own
+		}
+	}
+	return nil
 }
 
 // requestsIn returns what resources request. The API server makes a request of a limit alone.

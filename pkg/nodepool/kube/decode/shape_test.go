@@ -541,3 +541,21 @@ spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGro
 		})
 	}
 }
+
+func TestTheRayContainersOwnRequestsAreKeptIfOthersRequestDevicesToo(t *testing.T) {
+	const gpu = `resources: {limits: {nvidia.com/gpu: "1", nvidia.com/gpumem: "3000"}}`
+	for name, test := range map[string]struct {
+		spec string
+		own  bool
+	}{
+		"alone":                  {"containers: [{name: ray, " + gpu + "}]", false},
+		"a sidecar without":      {"containers: [{name: ray, " + gpu + `}, {name: a, resources: {limits: {cpu: "1"}}}]`, false},
+		"a sidecar with devices": {"containers: [{name: ray, " + gpu + "}, {name: a, " + gpu + "}]", true},
+		"an init container":      {"containers: [{name: ray, " + gpu + `}], initContainers: [{name: a, resources: {limits: {nvidia.com/gpumem: "9000"}}}]`, true},
+	} {
+		shape, _ := shapeOf(t, strings.ReplaceAll(test.spec, ", initContainers", "\ninitContainers"))
+		if (shape.Own != nil) != test.own || test.own && shape.Own["nvidia.com/gpumem"] != raydemand.Whole(3000) {
+			t.Errorf("%s: own requests %v of %v", name, shape.Own, shape.Requests)
+		}
+	}
+}
