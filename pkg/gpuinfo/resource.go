@@ -98,6 +98,8 @@ var resources = []Resource{
 	{Name: "gpu.intel.com/millicores", Kind: UnknownKind, Role: Cores,
 		Source: "Intel GPU-aware scheduling: thousandths of a card"},
 	{Name: "gpu.intel.com/memory.max", Kind: UnknownKind, Role: Memory, Source: "Intel GPU-aware scheduling: bytes"},
+	{Name: "gpu.intel.com/tiles", Kind: UnknownKind, Role: Information,
+		Source: "Intel GPU-aware scheduling: tiles of all cards"},
 	{Name: "microsoft.com/directx", Kind: UnknownKind, Role: Devices, Source: "AKS Windows: the DirectX device plugin"},
 	{Name: "habana.ai/gaudi", Kind: Whole, Role: Devices, Source: "Cluster Autoscaler's list of GPU resources"},
 	{Name: "metax-tech.com/gpu", Kind: Whole, Role: Devices,

@@ -27,6 +27,7 @@ func TestResourceNamesSayWhatIsHandedOut(t *testing.T) {
 		{Name: "metax-tech.com/gpu", Kind: Whole, Role: Devices},
 		{Name: "gpu.intel.com/i915", Kind: UnknownKind, Role: Devices},
 		{Name: "gpu.intel.com/i915_monitoring", Kind: UnknownKind, Role: Information},
+		{Name: "gpu.intel.com/tiles", Kind: UnknownKind, Role: Information},
 		{Name: "aliyun.com/gpu-mem", Kind: GPUMemory, Role: Memory},
 		{Name: "aliyun.com/gpu-core.percentage", Kind: GPUMemory, Role: Cores},
 		{Name: "aliyun.com/gpu-count", Kind: GPUMemory, Role: Information},

@@ -16,8 +16,11 @@ func (r *reading) readMIGChange() bool {
 	case "", "success":
 		return false
 	case "pending", "rebooting", "failed":
-		r.problem(MIGChanging, fmt.Sprintf("the change to %s is %s: the announced resources may be wrong",
-			r.label(labelConfig), state))
+		change := "the change of MIG"
+		if config := r.label(labelConfig); config != "" {
+			change = "the change to " + config
+		}
+		r.problem(MIGChanging, fmt.Sprintf("%s is %s: the announced resources may be wrong", change, state))
 	default:
 		r.problem(LabelUnreadable, labelState+"="+state+": want pending, rebooting, success or failed")
 		return false

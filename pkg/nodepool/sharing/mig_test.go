@@ -136,3 +136,14 @@ func TestMemoryAndSlicesDecideWhatFitsOnACard(t *testing.T) {
 		try(0, 0, 0, nil)
 	}
 }
+
+func TestAChangeOfMIGIsToldWithAndWithoutItsTarget(t *testing.T) {
+	for config, want := range map[string]string{
+		"": "the change of MIG is rebooting: ", " nvidia.com/mig.config=all-1g.18gb": "the change to all-1g.18gb is rebooting: ",
+	} {
+		read := sharing.Reader{}.Read(sharing.NodeObject{Labels: labels("nvidia.com/gpu.product=NVIDIA-H200 nvidia.com/mig.config.state=rebooting" + config)})
+		if len(read.Problems) != 1 || !strings.HasPrefix(read.Problems[0].Message, want) {
+			t.Errorf("problems %v, want %q", read.Problems, want)
+		}
+	}
+}
