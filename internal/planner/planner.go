@@ -1,8 +1,8 @@
-// Package planner makes every scaling decision. Compute turns a Snapshot and a Policy into a Plan, Explain answers a
-// question about a plan, and Compare returns how two plans differ. It is the only package of the planner that the rest
-// of the program imports; the names below are aliases of the packages underneath. It must not decide anything itself.
-// Nothing underneath it uses a clock, the network or files. Equal input gives equal bytes, so you can replay any
-// decision with `autoscaler plan --snapshot`.
+// Package planner makes every scaling decision. Compute turns a Snapshot and a Policy into a Plan, and Explain answers
+// a question about a plan. It is the only package of the planner that the rest of the program imports, but for
+// snapshotfile, which imports the model; the names below are aliases of the packages underneath. It must not decide
+// anything itself. Nothing underneath it uses a clock, the network or files. Equal input gives equal bytes, so you can
+// replay any decision with `autoscaler plan --snapshot`.
 package planner
 
 import (

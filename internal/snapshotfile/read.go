@@ -1,6 +1,6 @@
-// Package snapshotfile reads, checks and bounds the JSON form of snapshots: the files of `autoscaler plan`, the
-// policies, demands and changes that its flags take, and the snapshots that a live cluster exports. Errors name the
-// file, the field, the value, and what would be right.
+// Package snapshotfile reads, checks and bounds the JSON form of snapshots: the files of `autoscaler plan`, the demands
+// and changes that flags and REST calls have, and the snapshots that a live cluster exports. Errors name the file, the
+// field, the value, and what would be right.
 //
 // One table (fields.go) says what each field may hold. The package plans nothing, and imports only the planner's model.
 package snapshotfile

@@ -3,9 +3,9 @@
 // the reverse one. `serve` and the sidecar are two commands for the same process, and all that the rest of the program
 // knows of it.
 //
-// It has the ports with their TLS, who may call (TokenReviews and SubjectAccessReviews of the API server; package
-// access keeps the results), the memory limit of the Go runtime, and in a sidecar Ray's own credentials from the
+// It has the ports with their TLS, who may call (TokenReviews and SubjectAccessReviews of the API server, whose results
+// it keeps for a moment), the memory limit of the Go runtime, and in a sidecar Ray's own credentials from the
 // environment: the Role that KubeRay grants a sidecar does not include reading Secrets. It exposes decisions as the
-// REST server's views, history and comparisons, as metrics, and as spans. It must not decide about scaling, print
-// answers, or call a server as users do.
+// REST server's views and history, as metrics, and as spans. It must not decide about scaling, print answers, or call a
+// server as users do.
 package engine

@@ -1,7 +1,7 @@
 // Package capacity carries out what the capacity policy of a RayCluster says beside warm workers, which the planner
 // keeps: warm nodes, which a node autoscaler keeps ready for CapacityBuffers, and the end of a RayCluster without work,
-// which is suspended. What the policy says at a moment is in pkg/nodepool/capacity. Anything unknown
-// changes nothing. When an idle worker goes is the planner's decision (internal/planner/place/idle.go).
+// which is suspended. What the policy says at a moment is in pkg/nodepool/capacity. Anything unknown changes nothing.
+// When an idle worker goes is the planner's decision (internal/planner/place/idle.go).
 package capacity
 
 import (

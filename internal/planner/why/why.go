@@ -10,9 +10,10 @@
 //	why.go         the rows of the plan, what becomes of demand, requests over REST and warm capacity, and findings
 //	unserved.go    why no group serves demand: what each lacks, or its limit
 //	limits.go      the limits of groups
-//	slice.go       what GPUs lack, and how to cut cards differently
+//	slice.go       what GPUs lack
 //	group.go       why a group has its size: what it launches, or what was preferred
-//	explain.go     answers to questions, and why a worker is idle or not
+//	worker.go      why a worker stays or goes
+//	explain.go     answers to questions
 package why
 
 import (
