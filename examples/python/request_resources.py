@@ -31,7 +31,7 @@ def hold(name, bundles, lease=120, wait=60, **more):
     """Requests bundles in this ServiceAccount's name, waits up to wait seconds for them, and renews the lease until the block ends."""
     path, done = f"/request_resources/{name}", threading.Event()
     body, end = {"bundles": bundles, "leaseSeconds": lease, **more}, time.monotonic() + wait
-    call("PUT", path, body)
+    request = call("PUT", path, body)
 
     def renew():
         while not done.wait(lease / 3):
@@ -41,10 +41,13 @@ def hold(name, bundles, lease=120, wait=60, **more):
     heart = threading.Thread(target=renew, daemon=True)
     heart.start()
     try:
-        while (request := call("GET", path))["state"] == "Waiting" and time.monotonic() < end:
+        while request["state"] == "Waiting" and time.monotonic() < end:
             time.sleep(1)
+            with contextlib.suppress(OSError):  # Heliostat may restart
+                request = call("GET", path)
         yield request
     finally:
         done.set()
         heart.join()
-        call("DELETE", path)
+        with contextlib.suppress(OSError):  # its lease ends it
+            call("DELETE", path)
