@@ -57,7 +57,6 @@ function groupView(group) {
   sizes.push(`· ${group.ready} ready` + (group.idle ? `, ${group.idle} idle` : ''));
   if (group.starting) sizes.push(`· ${group.starting} starting`);
   if (group.leaving) sizes.push(`· ${group.leaving} leaving`);
-  if (group.guarded) sizes.push(`· ${group.guarded} guarded`);
   return element('div', {class: 'group'},
     element('div', {class: 'line'},
       element('h3', {}, group.name + ' ', element('span', {class: 'quiet code', text: bundle(group.resources)})),
