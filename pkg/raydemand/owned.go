@@ -73,8 +73,3 @@ const (
 	// CodeTooMany means that more requests come before it than the plan could consider.
 	CodeTooMany = "too_many"
 )
-
-// RequestStates returns all states.
-func RequestStates() []RequestState {
-	return []RequestState{RequestWaiting, RequestSatisfied, RequestCapped, RequestImpossible, RequestExpired}
-}

@@ -32,12 +32,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// Cluster converts a RayCluster and its pods. The reader knows the names of resources. Cluster never fails: a field
-// that cannot be read is a finding of this cluster.
-func Cluster(reader sharing.Reader, rayCluster *unstructured.Unstructured, pods []*Pod) nodepool.Cluster {
-	return Join(Decode(reader, rayCluster), pods)
-}
-
 // SpecPaths are the kinds that have the spec of a RayCluster, and its path.
 var SpecPaths = map[string][]string{
 	"RayCluster": {"spec"},

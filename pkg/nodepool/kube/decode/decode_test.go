@@ -66,11 +66,16 @@ status:
   head: {serviceName: llm-head-svc, podIP: 10.0.0.9, podName: llm-head}
 `
 
+// joined decodes a RayCluster with its pods.
+func joined(rayCluster *unstructured.Unstructured, pods []*Pod) nodepool.Cluster {
+	return Join(Decode(sharing.Reader{}, rayCluster), pods)
+}
+
 func decodeSample(t *testing.T, replace ...string) nodepool.Cluster {
 	t.Helper()
 	rayCluster, err := ReadManifest([]byte(strings.NewReplacer(replace...).Replace(sample)))
 	must(t, err)
-	return Cluster(sharing.Reader{}, rayCluster, nil)
+	return joined(rayCluster, nil)
 }
 
 func TestARayClusterIsReadWhole(t *testing.T) {
@@ -197,7 +202,7 @@ func TestOneUnreadableRequestDoesNotCostTheOthers(t *testing.T) {
 }
 
 func TestGroupsOfOneNameAreBothBroken(t *testing.T) {
-	cluster := Cluster(sharing.Reader{}, manifestOf(t, `{spec: {workerGroupSpecs: [{groupName: a}, {groupName: b}, {groupName: a}]}}`), nil)
+	cluster := joined(manifestOf(t, `{spec: {workerGroupSpecs: [{groupName: a}, {groupName: b}, {groupName: a}]}}`), nil)
 	var broken []bool
 	for _, g := range cluster.Groups {
 		broken = append(broken, g.Broken)
@@ -226,7 +231,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		HeadGroup(sharing.Reader{}, rayCluster)
-		cluster := Cluster(sharing.Reader{}, rayCluster, nil)
+		cluster := joined(rayCluster, nil)
 		for i, g := range cluster.Groups {
 			if g.Index != i || g.NumOfHosts < 1 || !g.Broken && (g.Min < 0 || g.Min > g.Max) {
 				t.Errorf("group %+v", g)

@@ -132,7 +132,7 @@ func TestAuthSaysHowTheGCSWantsToBeCalled(t *testing.T) {
 			if test.head != nil {
 				pods = kept(test.head)
 			}
-			cluster := Cluster(sharing.Reader{}, object, pods)
+			cluster := joined(object, pods)
 			if diff := cmp.Diff(test.want, cluster.Auth); diff != "" {
 				t.Errorf("auth (-want +got):\n%s", diff)
 			}
@@ -167,7 +167,7 @@ func TestANetworkPolicyClosesTheGCSUnlessARuleOfTheHeadNamesItsPort(t *testing.T
 		var fields any
 		must(t, json.Unmarshal([]byte(policy), &fields))
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"networkPolicy": fields}}}
-		if got := Cluster(sharing.Reader{}, object, nil).Head.ClosedBy; got != want {
+		if got := joined(object, nil).Head.ClosedBy; got != want {
 			t.Errorf("%s: %q, want %q", policy, got, want)
 		}
 	}
@@ -199,7 +199,7 @@ func TestIdleTerminationIsReportedWhereRaysAutoscalerDoesNotScale(t *testing.T) 
 		}
 		var got []string
 		object := &unstructured.Unstructured{Object: map[string]any{"metadata": test.metadata, "spec": spec}}
-		for _, f := range Cluster(sharing.Reader{}, object, pods).Findings {
+		for _, f := range joined(object, pods).Findings {
 			if f.Code == IdleTerminationUnexecuted {
 				got = append(got, f.Field)
 			}
@@ -209,7 +209,7 @@ func TestIdleTerminationIsReportedWhereRaysAutoscalerDoesNotScale(t *testing.T) 
 		}
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"idleSuspend": true}}}
-	if cluster := Cluster(sharing.Reader{}, object, nil); !cluster.Suspended {
+	if cluster := joined(object, nil); !cluster.Suspended {
 		t.Error("a RayCluster that Ray's autoscaler has suspended counts as awake")
 	}
 }
@@ -224,7 +224,7 @@ func TestTheHistoryServersCollectorCountsInAllPods(t *testing.T) {
 			"cpu": 2 * raydemand.One, "memory": raydemand.Whole(2 << 30)},
 	} {
 		object := &unstructured.Unstructured{Object: objectOf(t, `{spec: {historyServerOptions: `+options+`, headGroupSpec: `+one+`, workerGroupSpecs: [`+one+`]}}`)}
-		cluster := Cluster(sharing.Reader{}, object, kept(pod("h", headNode, "headgroup")))
+		cluster := joined(object, kept(pod("h", headNode, "headgroup")))
 		for where, got := range map[string]landing.Quantities{
 			"the head's group": HeadGroup(sharing.Reader{}, object).Pod.Requests, "the head": cluster.Head.Shape.Requests,
 			"a worker": cluster.Groups[0].Pod.Requests,

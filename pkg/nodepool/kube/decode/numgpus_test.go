@@ -39,7 +39,7 @@ func TestDerivedSaysWhereItComesFrom(t *testing.T) {
 			return
 		}
 		delete(tests, name)
-		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
+		cluster := joined(&unstructured.Unstructured{Object: f.Cluster}, nil)
 		group, ok := cluster.Group(f.Group)
 		if !ok {
 			t.Fatalf("no group %s", f.Group)
@@ -65,7 +65,7 @@ func TestASettingOfGroupsIsOneWord(t *testing.T) {
 	} {
 		object := objectOf(t, "{metadata: {uid: u-1}, spec: {workerGroupSpecs: [{groupName: cpu}, {groupName: gpu}]}}")
 		object["metadata"].(map[string]any)["annotations"] = map[string]any{test.key: test.text}
-		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: object}, nil)
+		cluster := joined(&unstructured.Unstructured{Object: object}, nil)
 		var reported string
 		for _, f := range cluster.Findings {
 			if strings.HasPrefix(f.Code, "annotation-") {
@@ -87,7 +87,7 @@ func TestDevicesByTheNameOfADeviceClassGiveNoNumber(t *testing.T) {
 	for class, unknown := range map[string]bool{"gpu.nvidia.com": true, "rdma.example.com": false} {
 		spec := objectOf(t, "spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: [{name: ray, resources: {limits: "+
 			`{cpu: "1", memory: 1Gi, deviceclass.resource.kubernetes.io/`+class+`: "2"}}}]}}}]}`)
-		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: spec}, nil)
+		cluster := joined(&unstructured.Unstructured{Object: spec}, nil)
 		reported := slices.ContainsFunc(cluster.Findings, func(f raydemand.Finding) bool {
 			return f.Code == ResourceUnknown && strings.Contains(f.Why, "how much GPU")
 		})

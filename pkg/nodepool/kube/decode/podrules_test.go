@@ -132,7 +132,7 @@ func TestAContainerWithoutAnImageBreaksItsGroup(t *testing.T) {
 		"{name: ray}": false, "{name: ray, image: a}": false, "{name: ray, image: a}, {name: side}": true,
 	} {
 		object := objectOf(t, "spec: {workerGroupSpecs: [{groupName: g, template: {spec: {containers: ["+containers+"]}}}]}")
-		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: object}, nil)
+		cluster := joined(&unstructured.Unstructured{Object: object}, nil)
 		if got := cluster.Groups[0].Broken; got != broken {
 			t.Errorf("%s: broken %v; %v", containers, got, cluster.Findings)
 		}
@@ -144,7 +144,7 @@ func TestTheHeadHasNoOtherContainerCalledAutoscaler(t *testing.T) {
 	for inTree, want := range map[string]int{"true": 1, "false": 0} {
 		object := objectOf(t, "spec: {enableInTreeAutoscaling: "+inTree+", headGroupSpec: {template: {spec: {containers: "+
 			"[{name: ray, image: a}, {name: autoscaler, image: a}]}}}}")
-		cluster, got := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: object}, nil), 0
+		cluster, got := joined(&unstructured.Unstructured{Object: object}, nil), 0
 		for _, f := range cluster.Findings {
 			if f.Code == PodsRefused && strings.Contains(f.Why, "another container") {
 				got++

@@ -96,7 +96,7 @@ func TestVariablesThatAreNotReadAreReported(t *testing.T) {
 			if c.container != "" {
 				c.container += ", "
 			}
-			cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: objectOf(t, `
+			cluster := joined(&unstructured.Unstructured{Object: objectOf(t, `
 spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGroupSpecs: [{groupName: gpu, maxReplicas: 5, template: {spec: {containers: [
   {`+c.container+`name: ray, resources: {limits: {cpu: 2, memory: 1Gi, nvidia.com/gpu: 1}}}]}}}]}`)}, nil)
 			if got := cluster.Groups[0]; !got.Resources.Equal(c.want) || (got.GPUs.Fixed != "") != c.fixed {
@@ -181,7 +181,7 @@ func clusterOf(t *testing.T, resources map[string]any) nodepool.Cluster {
 	container := map[string]any{"name": "ray", "image": "rayproject/ray", "resources": map[string]any{"limits": map[string]any{"cpu": "4", "memory": "8Gi"}}}
 	template := map[string]any{"spec": map[string]any{"containers": []any{container}}}
 	group := map[string]any{"groupName": "w", "rayStartParams": map[string]any{}, "resources": maps.Clone(resources), "template": template}
-	return Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: map[string]any{
+	return joined(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": map[string]any{"name": "r", "namespace": "d"},
 		"spec": map[string]any{"headGroupSpec": map[string]any{"rayStartParams": map[string]any{}, "template": template}, "workerGroupSpecs": []any{group}},
 	}}, nil)

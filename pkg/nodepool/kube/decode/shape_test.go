@@ -339,7 +339,7 @@ func TestStartWordsAreTheOperatorsFlags(t *testing.T) {
 
 func TestRefusalsAreFindings(t *testing.T) {
 	eachFixture(t, func(t *testing.T, f fixture) {
-		cluster := Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: f.Cluster}, nil)
+		cluster := joined(&unstructured.Unstructured{Object: f.Cluster}, nil)
 		reason := ""
 		if f.Operator.Error != nil {
 			reason = f.Operator.Error.Reason
@@ -394,7 +394,7 @@ func readData[T any](t *testing.T, path string) (value T) {
 func shapedCluster(t *testing.T, name string) nodepool.Cluster {
 	t.Helper()
 	c := readData[shapeCase](t, "testdata/group-shape/"+name+".json")
-	return Cluster(sharing.Reader{}, &unstructured.Unstructured{Object: map[string]any{
+	return joined(&unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "shape", "namespace": "ml"},
 		"spec": map[string]any{
 			"enableInTreeAutoscaling": true,
@@ -531,7 +531,7 @@ func TestTheSourcesOfRaysOwnLabelsAreReadFromTheTemplate(t *testing.T) {
 metadata: {namespace: ml, name: llm}
 spec: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}, workerGroupSpecs: [{groupName: g, maxReplicas: 5, ` + c.group + `}]}`))
 			must(t, err)
-			got := Cluster(sharing.Reader{}, rayCluster, nil).Groups[0]
+			got := joined(rayCluster, nil).Groups[0]
 			if diff := cmp.Diff(c.sources, got.LabelSources); diff != "" {
 				t.Errorf("sources (-want +got):\n%s", diff)
 			}

@@ -130,7 +130,7 @@ func TestNoGroupLacksANodeWhileAClaimHoldsItsPods(t *testing.T) {
 			o.nodes.view.Store(viewOf(nil))
 			rayCluster, err := decode.ReadManifest([]byte(oneGPUGroup))
 			must(t, err)
-			cluster := decode.Cluster(sharing.Reader{}, rayCluster, nil)
+			cluster := decode.Join(decode.Decode(sharing.Reader{}, rayCluster), nil)
 			cluster.Workers = []nodepool.Worker{{
 				Pod: "gpu-0", UID: "uid-1", Group: "gpu", CreatedAt: time.Unix(1_700_000_000, 0), Unschedulable: "no node",
 			}}
