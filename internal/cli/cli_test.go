@@ -1,10 +1,16 @@
 package cli
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"heliostat.dev/heliostat/internal/access"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 )
 
@@ -38,5 +44,31 @@ func TestAResourceIsToldByKindProfileOrMemory(t *testing.T) {
 		if diff := cmp.Diff([]gpuinfo.Resource{want.resource}, resources); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", pair, err, diff)
 		}
+	}
+}
+
+// roundTrip answers calls of a client.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func TestATokenThatIsRenewedWhileACommandWaitsIsSent(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	var sent []string
+	through := withToken{file, roundTrip(func(request *http.Request) (*http.Response, error) {
+		sent = append(sent, request.Header.Get(access.ForwardedHeader))
+		return &http.Response{}, nil
+	})}
+	for _, token := range []string{"first\n", "second\n"} {
+		if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		response, err := through.RoundTrip(httptest.NewRequest(http.MethodGet, "/v1/version", nil))
+		if err != nil || response == nil {
+			t.Fatal(response, err)
+		}
+	}
+	if want := []string{"Bearer first", "Bearer second"}; !slices.Equal(sent, want) {
+		t.Errorf("sent %q, want %q", sent, want)
 	}
 }

@@ -140,9 +140,8 @@ func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 	if file == "" {
 		return nil, BadInput(errNoToken)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, BadInput(fmt.Errorf("reading --token-file: %w", err))
+	if _, err := readToken(file); err != nil {
+		return nil, BadInput(err)
 	}
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -150,7 +149,7 @@ func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return withToken{strings.TrimSpace(string(text)), next}
+		return withToken{file, next}
 	})
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -160,16 +159,29 @@ func (f *ServerFlags) proxied(config *rest.Config) (*apiv1.Client, error) {
 		transport)
 }
 
-// withToken sends a token with each call.
+func readToken(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading --token-file: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// withToken sends the token in a file with each call. It reads the file each time, because others renew the token while
+// a command waits.
 type withToken struct {
-	token string
-	next  http.RoundTripper
+	file string
+	next http.RoundTripper
 }
 
 // RoundTrip sends the call with the token.
 func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
+	token, err := readToken(w.file)
+	if err != nil {
+		return nil, err
+	}
 	request = request.Clone(request.Context())
-	request.Header.Set(access.ForwardedHeader, "Bearer "+w.token)
+	request.Header.Set(access.ForwardedHeader, "Bearer "+token)
 	return w.next.RoundTrip(request)
 }
 
