@@ -3,7 +3,6 @@ package doctor
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,7 +10,6 @@ import (
 
 	"heliostat.dev/heliostat/internal/fieldpath"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -232,20 +230,13 @@ func (x *inventory) blockedBy(g rayGroup) blockingTaints {
 	return found
 }
 
-// keepsAllAway reports whether no group should tolerate a taint: the node is not healthy, its GPUs are bad, or it goes.
-func keepsAllAway(taint sharing.Taint) bool {
-	return strings.HasPrefix(taint.Key, "node.kubernetes.io/") ||
-		slices.ContainsFunc(departure.Taints, func(sign departure.Taint) bool { return sign.Key == taint.Key }) ||
-		slices.ContainsFunc(sharing.BadGPUSigns, func(sign sharing.BadGPUSign) bool { return sign.Name == taint.Key })
-}
-
 func (x *inventory) findBlockingTaints(g rayGroup) blockingTaints {
 	shape, nodes := g.Workers.Pod, x.nodesFor(g)
 	if g.Workers.Suspended || !shape.Fit(nodes).None() {
 		return blockingTaints{}
 	}
 	for _, node := range nodes {
-		if slices.ContainsFunc(node.Taints, keepsAllAway) {
+		if slices.ContainsFunc(node.Taints, landing.PassingTaint) {
 			continue
 		}
 		bare := node

@@ -199,6 +199,7 @@ func TestFindingsDisappearWithTheirReason(t *testing.T) {
 				"labels": map[string]any{"ray.io/cluster": "llm", "ray.io/group": "a100", "ray.io/node-type": "worker"}},
 				"spec": map[string]any{"containers": []any{}, "tolerations": []any{map[string]any{"key": "nvidia.com/gpu", "operator": "Exists"}}}}
 		}, false},
+		"an agent of CNI has not started":              {"toleration-missing", set(1, "/spec/taints/0/key", "node.cilium.io/agent-not-ready"), false},
 		"the node is GKE's, which adds the toleration": {"toleration-missing", set(1, "/metadata/labels/cloud.google.com~1gke-nodepool", "gpu"), false},
 		"several shares, and a node without MPS": {"mps-shares-several", func(t *testing.T, all []map[string]any) {
 			other := nodeLike(t, all[1])

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"heliostat.dev/heliostat/pkg/nodepool/departure"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
@@ -315,7 +316,7 @@ func (p *PodShape) outlook(node *Node, m mismatch) outlook {
 	case notReady, cordoned, unhealthy:
 		return holdsLater
 	case tainted:
-		if passingTaint(m.taint) || !node.Ready {
+		if PassingTaint(m.taint) || !node.Ready {
 			return unsaid
 		}
 	case unselected:
@@ -396,13 +397,14 @@ func (p *PodShape) hostnames() (names []string, named bool) {
 	return p.required(func(key string) bool { return key == HostnameLabel || key == nameField })
 }
 
-// passingTaint reports whether a taint describes the state of one node, and not the kind of all nodes of its pool:
+// PassingTaint reports whether a taint describes the state of one node, and not the kind of all nodes of its pool:
 // Kubernetes, node autoscalers and agents that start on a node set and remove such taints
-// (docs/reference/facts.md#taints-that-pass).
-func passingTaint(taint sharing.Taint) bool {
+// (docs/reference/facts.md#taints-that-pass), and so do those who watch machines and GPUs. No group should tolerate
+// them.
+func PassingTaint(taint sharing.Taint) bool {
 	return strings.HasSuffix(taint.Key, "/agent-not-ready") || beginsWithOne(taint.Key, []string{
-		"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/", "ToBeDeletedByClusterAutoscaler",
-		"DeletionCandidateOfClusterAutoscaler", "ignore-taint.cluster-autoscaler.kubernetes.io/",
-		"startup-taint.cluster-autoscaler.kubernetes.io/", "status-taint.cluster-autoscaler.kubernetes.io/",
-	})
+		"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/",
+		"ignore-taint.cluster-autoscaler.kubernetes.io/", "startup-taint.cluster-autoscaler.kubernetes.io/",
+		"status-taint.cluster-autoscaler.kubernetes.io/",
+	}) || departure.OfTaint(taint.Key, "") != nil || taint.OfBadGPU()
 }

@@ -88,3 +88,17 @@ func TestAShapeLeavesOpenWhatClaimsSupply(t *testing.T) {
 		}
 	}
 }
+
+// Such a taint is on one node, so a new node of its pool may hold the pod.
+func TestATaintOfOneNodesStateProvesNothingAboutItsPool(t *testing.T) {
+	for key, want := range map[string]outlook{
+		"nvidia.com/gpu-xid-error": unsaid, "aws-node-termination-handler/spot-itn": unsaid, "ToBeDeletedByClusterAutoscaler": unsaid,
+		"cloud.google.com/impending-node-termination": unsaid, "karpenter.sh/unregistered": unsaid, "node.cilium.io/agent-not-ready": unsaid,
+		"nvidia.com/gpu": never, "example.com/team": never,
+	} {
+		taint := sharing.Taint{Key: key, Effect: sharing.NoSchedule}
+		if got := new(PodShape).outlook(&Node{Ready: true}, mismatch{kind: tainted, taint: taint}); got != want {
+			t.Errorf("%s: outlook %v, want %v", key, got, want)
+		}
+	}
+}

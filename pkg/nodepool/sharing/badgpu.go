@@ -2,6 +2,7 @@ package sharing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -172,6 +173,13 @@ func IsGPUCondition(name string) bool {
 		}
 	}
 	return false
+}
+
+// OfBadGPU reports whether the taint is a sign that GPUs of the node are bad.
+func (t Taint) OfBadGPU() bool {
+	return slices.ContainsFunc(BadGPUSigns, func(row BadGPUSign) bool {
+		return row.Kind == taintSign && row.Name == t.Key
+	})
 }
 
 // readBadGPUs finds the signs that GPUs of the node are bad.
