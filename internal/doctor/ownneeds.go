@@ -63,10 +63,7 @@ func (g rayGroup) mayHold(want raydemand.Bundle) bool {
 
 // entrypointNeeds returns what the entrypoint of a RayJob asks for (KubeRay 1.6.2, RayJobSpec).
 func entrypointNeeds(o *Object) []need {
-	job := o.Root().Get("spec")
-	if o.Kind == "RayCronJob" {
-		job = job.Get("jobTemplate")
-	}
+	job := o.job()
 	n := need{of: "the entrypoint", bundle: raydemand.Bundle{}}
 	for _, field := range []string{"entrypointNumCpus", "entrypointResources", "entrypointNumGpus"} {
 		if job.Has(field) {

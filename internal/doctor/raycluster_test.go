@@ -261,3 +261,22 @@ func TestWhatTheEntrypointAsksForIsReportedAtItsField(t *testing.T) {
 		}
 	}
 }
+
+func TestAJobThatNothingSubmitsIsAnError(t *testing.T) {
+	for _, test := range []struct {
+		field, value string
+		found        bool
+	}{
+		{"submissionMode", "httpMode", true}, {"submissionMode", "HTTPMode", false}, {"submissionMode", "InteractiveMode", false},
+		{"entrypointResources", `{'TPU': 1}`, true}, {"entrypointResources", `[1]`, true}, {"entrypointResources", `{"CPU": 0}`, false},
+	} {
+		all := objects(t, "testdata/clean/demand-fits-no-group.yaml")
+		field(t, all[0], "/spec/"+test.field, test.value)
+		found := slices.ContainsFunc(examine(t, all), func(f doctor.Finding) bool {
+			return f.Code == "operator-refuses" && f.Field == "spec."+test.field && f.Seen == test.value
+		})
+		if found != test.found {
+			t.Errorf("%s %s: found %t, want %t", test.field, test.value, found, test.found)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -119,4 +120,23 @@ func operatorRefuses(_ *inventory, o *Object, report reporter) {
 		report(occurrence{Path: serve.Path(), More: err.Error(), Fix: edit("correct it"),
 			Why: "the operator cannot read it as YAML, so it deploys nothing"})
 	}
+	mode := o.job().Get("submissionMode")
+	modes := []string{"K8sJobMode", "HTTPMode", "SidecarMode", "InteractiveMode"}
+	if mode.Has() && !slices.Contains(modes, mode.Text()) { // as reconcile of RayJobs
+		report(occurrence{Path: mode.Path(), Seen: mode.Text(), Fix: edit("want one of " + strings.Join(modes, ", ")),
+			Why: "the operator knows no such mode: it creates the RayCluster, and nothing submits the job"})
+	}
+	resources := o.job().Get("entrypointResources")
+	if text := resources.Text(); text != "" && json.Unmarshal([]byte(text), &map[string]any{}) != nil {
+		report(occurrence{Path: resources.Path(), Seen: text, Fix: edit(`write a JSON object: {"name": 1}`),
+			Why: "it is no JSON object, so submitting the job fails"})
+	}
+}
+
+// job returns the spec of a RayJob, also that in a RayCronJob.
+func (o *Object) job() fieldpath.Value {
+	if o.Kind == "RayCronJob" {
+		return o.Root().Get("spec", "jobTemplate")
+	}
+	return o.Root().Get("spec")
 }
