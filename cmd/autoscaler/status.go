@@ -26,8 +26,10 @@ func (f *showFlags) addTo(cmd *cobra.Command) {
 func newStatusCommand() *cobra.Command {
 	var flags showFlags
 	cmd := &cobra.Command{
-		Use:   "status [RAYCLUSTER]",
-		Short: "Shows all RayClusters, or one with its groups, demand, reasons and recent changes",
+		Use: "status [RAYCLUSTER]",
+		// Earlier releases had a command for the comparison that is part of the status.
+		SuggestFor: []string{"shadow"},
+		Short:      "Shows all RayClusters, or one with its groups, demand, reasons and recent changes",
 		Long: "Shows the state and decisions of Heliostat: all RayClusters with one line each, or one in detail.\n" +
 			"In tables, - means unknown.\n\n" +
 			cli.ServerHelp,

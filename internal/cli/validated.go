@@ -38,9 +38,15 @@ func (c *validated) Set(text string) error {
 	return nil
 }
 
-// FlagError says what a flag of a type of pflag takes, where pflag has the error of a function of Go. It returns other
-// errors as they are.
+// FlagError says what a flag of a type of pflag takes, where pflag has the error of a function of Go, and what to use
+// instead of a flag that was removed. It returns other errors as they are.
 func FlagError(_ *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if instead := removed[unknown.GetSpecifiedName()]; instead != "" {
+			return fmt.Errorf("%w: it was removed; %s", err, instead)
+		}
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err

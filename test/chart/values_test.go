@@ -210,6 +210,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		{"shards on loopback", `{shardsEnabled: true, api: {exposure: loopback}}`, "must not be loopback"},
 		{"a value that was removed", `keepCosts: false`, "keepCosts was removed; sum the counter heliostat_cost_total"},
 		{"a monitor that was removed", `metrics: {podMonitor: {enabled: true}}`, "metrics.podMonitor was removed; use metrics.serviceMonitor"},
+		{"an authority that was removed", `api: {tls: {clientCA: pki}}`, "api.tls.clientCA was removed; callers send a token"},
 		{"two ports that are one", `api: {port: 8080}`, "want different ports"},
 		{"a name that is none", `nameOverride: UPPER_CASE`, "nameOverride"},
 		{"a name that is a number", `fullnameOverride: "123"`, "fullnameOverride"},

@@ -125,6 +125,7 @@ planBudget: the number of different requests bounds a plan, and no time does
 keepCosts: sum the counter heliostat_cost_total in Prometheus (docs/reference/costs.md)
 metrics.podMonitor: use metrics.serviceMonitor
 networkPolicy.egress.gcsPort: allow other ports of the GCS with networkPolicy.egress.extra
+api.tls.clientCA: callers send a token; see api.tokenAudiences
 api.tls.selfSigned: the certificate that Helm makes is valid for ten years; for another one, use another api.tls.source
 api.tls.certManager.renewBefore: cert-manager renews a certificate when a third of api.tls.certManager.duration is left
 podDisruptionBudget.maxUnavailable: one pod may be unavailable
