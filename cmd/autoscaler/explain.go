@@ -23,6 +23,9 @@ type explainFlags struct {
 	nodes                              cli.NodeReaderFlags
 }
 
+// questionFlags are the flags of which each asks about one thing.
+var questionFlags = []string{"demand", "group", "pod", "gang", "request"}
+
 func newExplainCommand() *cobra.Command {
 	var flags explainFlags
 	cmd := &cobra.Command{
@@ -60,14 +63,14 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.requests, "request", "",
 		"the id of an owned request, or request_resources for the one without an owner")
 	flags.nodes.AddTo(cmd.Flags())
-	cmd.MarkFlagsOneRequired("demand", "group", "pod", "gang", "request")
-	cmd.MarkFlagsMutuallyExclusive("demand", "group", "pod", "gang", "request")
+	cmd.MarkFlagsOneRequired(questionFlags...)
+	cmd.MarkFlagsMutuallyExclusive(questionFlags...)
 	flags.server.ExcludedBy("snapshot", cmd)
 	return cmd
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	question, err := f.question()
+	question, err := f.question(cmd)
 	if err != nil {
 		return cli.BadInput(err)
 	}
@@ -83,7 +86,12 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	return printer.Write(cmd.OutOrStdout(), f.output, explanation, printer.WriteExplanation)
 }
 
-func (f *explainFlags) question() (planner.Question, error) {
+func (f *explainFlags) question(cmd *cobra.Command) (planner.Question, error) {
+	for _, name := range questionFlags {
+		if asked := cmd.Flags().Lookup(name); asked.Changed && asked.Value.String() == "" {
+			return planner.Question{}, fmt.Errorf("--%s: it is empty: want %s", name, asked.Usage)
+		}
+	}
 	q := planner.Question{Group: f.group, Pod: f.pod, Gang: f.gang, Request: f.requests}
 	if f.demand == "" {
 		return q, nil
@@ -97,6 +105,8 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 		return planner.Explanation{}, cli.BadInput(besideCluster("--snapshot", f.snapshot, cluster))
 	case f.nodes.Given():
 		return planner.Explanation{}, cli.BadInput(cli.ErrServerReadsNodes)
+	case isFile(cluster):
+		return planner.Explanation{}, cli.BadInput(fileAsCluster(cluster))
 	case q.AskedGang != nil:
 		return planner.Explanation{}, cli.BadInput(
 			errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang"))
