@@ -110,7 +110,7 @@ type quotaTree struct {
 // most returns how much the ClusterQueue may use in all, its own use included.
 func (t *quotaTree) most(queue *quotaHolder) raydemand.Amount {
 	q, used := queue.quotas[t.of], queue.reserved[t.of]
-	return used + t.available(queue.cohort, q, q.nominal, used, 0)
+	return used.Plus(t.available(queue.cohort, q, q.nominal, used, 0))
 }
 
 // sumsOf adds up the quota below and of a cohort, and what is used of it. Only what a child does not keep for itself
@@ -124,8 +124,8 @@ func (t *quotaTree) sumsOf(name string, depth int) (total, used raydemand.Amount
 	}
 	add := func(q quota, below, usedBelow raydemand.Amount) {
 		kept := q.kept(below)
-		total += below - kept
-		used += max(0, usedBelow-kept)
+		total = total.Plus(below - kept)
+		used = used.Plus(max(0, usedBelow-kept))
 	}
 	for _, queue := range t.queues {
 		if queue.cohort == name {
@@ -141,9 +141,13 @@ func (t *quotaTree) sumsOf(name string, depth int) (total, used raydemand.Amount
 	return total, used
 }
 
-// available returns what a node with so much quota and use may still take: of what it keeps, and of its cohort.
+// available returns what a node with so much quota and use may still take: of what it keeps, and of its cohort. Quota
+// that adds up to MaxAmount, as bytes of a large fleet do, is more than can be counted, and bounds nothing.
 func (t *quotaTree) available(cohort string, q quota, total, used raydemand.Amount, depth int) raydemand.Amount {
-	if cohort == "" || depth > maxCohorts {
+	switch top := cohort == "" || depth > maxCohorts; {
+	case top && total == raydemand.MaxAmount:
+		return total
+	case top:
 		return total - used
 	}
 	above, usedAbove := t.sumsOf(cohort, depth)
@@ -151,7 +155,7 @@ func (t *quotaTree) available(cohort string, q quota, total, used raydemand.Amou
 	free := t.available(own.cohort, own.quotas[t.of], above, usedAbove, depth+1)
 	kept := q.kept(total)
 	if q.borrowing != nil {
-		free = min(free, total-kept-max(0, used-kept)+*q.borrowing)
+		free = min(free, (total - kept - max(0, used-kept)).Plus(*q.borrowing))
 	}
-	return max(0, kept-used) + free
+	return free.Plus(max(0, kept-used))
 }

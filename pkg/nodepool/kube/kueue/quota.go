@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -90,7 +92,11 @@ func (all workloads) bounds(
 		g := &cluster.Groups[i]
 		sets[setOf(g.Name)] = true
 		for name, flavor := range admitted.flavorsOf(setOf(g.Name)) {
-			if amount := g.Pod.Requests[name]; amount > 0 {
+			amount := g.Pod.Requests[name]
+			if name == string(corev1.ResourcePods) {
+				amount = raydemand.One // no pod requests it, and each takes one (v0.19.0, pkg/scheduler/flavorassigner)
+			}
+			if amount > 0 {
 				of := flavored{flavor, name}
 				if takes[of] == nil {
 					takes[of] = map[string]raydemand.Amount{}

@@ -141,6 +141,30 @@ func TestTheHeadroomIsWhatOtherWorkloadsAndTheHeadLeave(t *testing.T) {
 	}
 }
 
+// TestAQuotaOfPodsBoundsThem: of a ClusterQueue that has quota of pods, Kueue takes one for each pod, the head included,
+// although no pod requests any (v0.19.0, pkg/scheduler/flavorassigner).
+func TestAQuotaOfPodsBoundsThem(t *testing.T) {
+	pods := func(text string) string {
+		text = strings.ReplaceAll(text, "flavors: {cpu: default", "flavors: {pods: default, cpu: default")
+		for _, n := range []string{"1", "2", "0"} {
+			text = strings.ReplaceAll(text, `resourceUsage: {cpu: "`+n+`"`, `resourceUsage: {pods: "`+n+`", cpu: "`+n+`"`)
+		}
+		return text
+	}
+	queue := queueOf(t, "2", "")
+	queue.quotas[flavored{"default", "pods"}] = quota{nominal: raydemand.Whole(6)}
+	queue.reserved[flavored{"default", "pods"}] = raydemand.Whole(4) // others have one
+	q := quotaOf(workloads{slice(t, "a", "2", "0", pods(admission("2", "0")))}, queue, othersUse{}, noon)
+	if got := bound(t, q, "flavor default ", "pods"); got != 6-1-1 {
+		t.Errorf("%v pods in both groups, want 4", got)
+	}
+	for _, b := range q.Bounds {
+		if b.Resource == "pods" && (b.PodTakes["od"] != raydemand.One || b.PodTakes["Spot"] != raydemand.One) {
+			t.Errorf("a pod takes %v", b.PodTakes)
+		}
+	}
+}
+
 func TestAReplacedSliceIsNotAnotherWorkload(t *testing.T) {
 	old := slice(t, "a", "2", "0", admission("2", "0"))
 	others := othersUse{}
@@ -261,6 +285,40 @@ func TestTheHeadroomInACohort(t *testing.T) {
 	w.queues.put(object(t, queue("q", "all", "", 4, 3)))
 	if _, unknown := w.mostOf(w.queues.kept["q"], gpus); !strings.Contains(unknown, "cohort all: Cohorts have not been read yet") {
 		t.Errorf("without Cohorts: %q", unknown)
+	}
+}
+
+// TestAQuotaBeyondTheLargestAmountIsNotNegative has cohorts whose quotas of memory add up to more than the bytes that an
+// Amount can hold, as those of a large fleet do, and those that are to bound nothing.
+func TestAQuotaBeyondTheLargestAmountIsNotNegative(t *testing.T) {
+	memory := flavored{"f", "memory"}
+	const most = raydemand.MaxAmount
+	for name, c := range map[string]struct {
+		own, other quota
+		// used is what the queue itself has of it, taken what the other one has.
+		used, taken, least raydemand.Amount
+	}{
+		"two large quotas":          {quota{nominal: most}, quota{nominal: most}, raydemand.Whole(1 << 40), 0, most},
+		"and a large use":           {quota{nominal: most}, quota{nominal: most}, 0, most, most},
+		"of 400 TiB and of 600 TiB": {quota{nominal: raydemand.Whole(400 << 40)}, quota{nominal: raydemand.Whole(600 << 40)}, raydemand.Whole(300 << 40), raydemand.Whole(900 << 40), raydemand.Whole(800 << 40)},
+		"with a borrowing limit":    {quota{nominal: most, borrowing: new(raydemand.One)}, quota{nominal: most}, 0, 0, most},
+		"with a lending limit":      {quota{nominal: most, lending: new(raydemand.One)}, quota{nominal: most}, 0, 0, most},
+		"alone, with all in use":    {quota{nominal: most}, quota{}, most, 0, most},
+	} {
+		t.Run(name, func(t *testing.T) {
+			holder := func(q quota, name string) *quotaHolder {
+				return &quotaHolder{name: name, cohort: "all", quotas: map[flavored]quota{memory: q},
+					reserved: map[flavored]raydemand.Amount{}}
+			}
+			own := holder(c.own, "q")
+			own.reserved[memory] = c.used
+			other := holder(c.other, "r")
+			other.reserved[memory] = c.taken
+			tree := quotaTree{of: memory, queues: map[string]*quotaHolder{"q": own, "r": other}}
+			if got := tree.most(own); got < c.least {
+				t.Errorf("it may use %v, want at least %v", got, c.least)
+			}
+		})
 	}
 }
 
