@@ -74,7 +74,7 @@ func newGate(config *rest.Config, audiences []string) (*gate, error) {
 func (g *gate) Authenticate(r *http.Request) (access.Caller, error) {
 	token, given, err := access.Bearer(r.Header)
 	if err == nil && !given {
-		err = fmt.Errorf("%w: there is no bearer token", access.ErrUnauthenticated)
+		err = errNoToken
 	}
 	if err != nil {
 		return access.Caller{}, err
@@ -92,6 +92,10 @@ func (g *gate) Authenticate(r *http.Request) (access.Caller, error) {
 	who := found.User
 	return access.Caller{Name: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(), Extra: who.GetExtra()}, nil
 }
+
+// errNoToken says how callers send one.
+var errNoToken = fmt.Errorf("%w: there is no bearer token: want the header Authorization: Bearer TOKEN; commands "+
+	"send the token in --token-file or HELIOSTAT_TOKEN_FILE", access.ErrUnauthenticated)
 
 // errInvalidToken says how to get a valid one.
 var errInvalidToken = fmt.Errorf(

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -111,6 +112,9 @@ func TestCallsThatProveNobodyAreRefusedWithoutAReview(t *testing.T) {
 		if caller, err := g.Authenticate(r); !errors.Is(err, access.ErrUnauthenticated) || s.calls != 0 {
 			t.Errorf("%s: %v, %v, %d reviews", name, caller, err, s.calls)
 		}
+	}
+	if _, err := g.Authenticate(with("")); err == nil || !strings.Contains(err.Error(), "--token-file") {
+		t.Errorf("without a token: %v, want what a command lacks", err)
 	}
 	r := with("")
 	r.Header.Set(access.ForwardedHeader, "bearer alices")

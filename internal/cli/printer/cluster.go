@@ -29,7 +29,7 @@ func NotRead(c apiv1.Cluster) string {
 // WriteFleet writes a line for each RayCluster.
 func WriteFleet(p *Page, list apiv1.ClusterList) {
 	if len(list.Items) == 0 {
-		p.Line("", "No RayClusters found.")
+		p.Line("", "No RayClusters found: there are none, or none in namespaces where you may list them.")
 		return
 	}
 	t := newTable("NAMESPACE", "NAME", "MODE", "WORKERS", "WAITING", "UNMET", "FINDINGS", "DATA", "SHARD*", "STATUS")

@@ -78,3 +78,11 @@ func TestASentenceDoesNotRepeatTheWordsOfItsCode(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEmptyListSaysThatRightsMayBeMissing(t *testing.T) {
+	var p Page
+	const want = "No RayClusters found: there are none, or none in namespaces where you may list them.\n"
+	if WriteFleet(&p, apiv1.ClusterList{}); p.String() != want {
+		t.Errorf("%q, want %q", p.String(), want)
+	}
+}
