@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heliostat.dev/heliostat/internal/planner/model"
 	"heliostat.dev/heliostat/internal/snapshotfile"
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -40,6 +41,26 @@ func TestWhatIsWrongWithASliceInAFileIsNamed(t *testing.T) {
 		_, err := snapshotfile.ReadSnapshot(strings.NewReader(`{`+text+`}`), "s.json")
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %s…", text, err, want)
+		}
+	}
+}
+
+// TestAPartOfAGPUHasNoLessThanItsPartOfTheMemory: 0.7 of 22.5 GiB is 15.75 GiB, and 17 GiB on 7 GPUs of 1232 MiB are.
+func TestAPartOfAGPUHasNoLessThanItsPartOfTheMemory(t *testing.T) {
+	for mib := int64(512); mib < 1<<17; mib += 512 {
+		for part := raydemand.Amount(50); part <= raydemand.One; part += 50 {
+			need, want := model.SliceNeed{Gpu: part}, mib<<20*int64(part)/int64(raydemand.One)
+			if got := need.Share(mib << 20); got != want {
+				t.Fatalf("%s of %d MiB is %d bytes, want %d", part, mib, got, want)
+			}
+		}
+	}
+	for gpus := int64(1); gpus <= 40; gpus++ {
+		for units := int64(1); units <= 200; units++ {
+			slice := landing.Slice{UnitsPerPod: units, MemoryMiB: ptr(int64(9856))}
+			if got, _ := slice.Each(raydemand.Whole(gpus)); *got != 9856*units/gpus {
+				t.Fatalf("%d units of 9856 MiB on %d GPUs are %d MiB each", units, gpus, *got)
+			}
 		}
 	}
 }

@@ -84,10 +84,8 @@ func (n SliceNeed) Shortfall(s *Slice) Shortfall {
 
 // Share returns the part of an amount that belongs to the requested fraction of a GPU.
 func (n SliceNeed) Share(whole int64) int64 {
-	if n.Gpu == raydemand.One {
-		return whole
-	}
-	return int64(float64(whole) * n.Gpu.Float())
+	one, part := int64(raydemand.One), int64(n.Gpu)
+	return whole/one*part + whole%one*part/one
 }
 
 // Compare orders the requirements that are harder to meet first.

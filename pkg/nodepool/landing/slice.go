@@ -42,12 +42,12 @@ func (s Slice) Each(numGPUs raydemand.Amount) (memoryMiB *int64, computeFraction
 	if numGPUs <= 0 || s.UnitsPerPod <= 0 {
 		return nil, nil
 	}
-	units := float64(s.UnitsPerPod) * float64(raydemand.One) / float64(numGPUs)
+	units := float64(s.UnitsPerPod) * float64(raydemand.One)
 	if s.MemoryMiB != nil {
-		memoryMiB = new(int64(float64(*s.MemoryMiB) * units))
+		memoryMiB = new(int64(float64(*s.MemoryMiB) * units / float64(numGPUs)))
 	}
 	if s.ComputeFraction != nil {
-		computeFraction = new(*s.ComputeFraction * units)
+		computeFraction = new(*s.ComputeFraction * (units / float64(numGPUs)))
 	}
 	return memoryMiB, computeFraction
 }
