@@ -271,7 +271,7 @@ func roomIn(q *landing.Quota, group string, pods map[string]int) int {
 	}
 	left := q.Amount
 	for other, takes := range q.PodTakes {
-		left -= takes * raydemand.Amount(pods[other])
+		left = left.Plus(-takes.Times(int64(pods[other])))
 	}
 	return int(max(left, 0) / takes)
 }

@@ -65,6 +65,9 @@ func TestAQuotaLeavesWhatOthersDoNotUse(t *testing.T) {
 			of("nvidia.com/gpu", 0, raydemand.Bundle{"gpu": raydemand.One})},
 		"limits": {quotaOf("q", amounts{"limits.memory": "20"}, amounts{"limits.memory": "12"}),
 			of("limits.memory", 16, raydemand.Bundle{"gpu": raydemand.Whole(8)})},
+		// An Amount holds the bytes of 838 TiB: the memory that a namespace of a large fleet uses may be more.
+		"more memory than an amount": {quotaOf("q", amounts{"limits.memory": "2Pi"}, amounts{"limits.memory": "2047Ti"}),
+			of("limits.memory", 1<<40+8, raydemand.Bundle{"gpu": raydemand.Whole(8)})},
 		"storage, and what no group requests": {quotaOf("q", amounts{"limits.nvidia.com/gpu": "1", "nvidia.com/gpu": "1", "requests.storage": "1Gi", "services": "1", "requests.amd.com/gpu": "0"}, nil), nil},
 		"with scopes":                         {scoped, nil},
 		"containers without a limit": {quotaOf("q", amounts{"limits.cpu": "20"}, nil), []landing.Quota{{

@@ -396,6 +396,9 @@ func TestAShortageNamesWhatKeepsPodsFromNodes(t *testing.T) {
 		change(&p)
 		return p
 	}
+	terabytes := func(n int64) func(*landing.Place) {
+		return func(p *landing.Place) { p.Free["memory"] = raydemand.Whole(n << 40) }
+	}
 	whole := func(n int64) *int64 { return &n }
 	tests := []struct {
 		name   string
@@ -410,6 +413,9 @@ func TestAShortageNamesWhatKeepsPodsFromNodes(t *testing.T) {
 			landing.Shortage{Resource: gpu, Left: raydemand.Whole(7), Total: raydemand.Whole(15), Need: raydemand.Whole(4)}},
 		{"the CPU", pod(func(p *landing.Pod) { p.Requests["cpu"] = raydemand.Whole(5) }), []landing.Place{place("n", 2, 8)}, 2,
 			landing.Shortage{Resource: "cpu", Left: raydemand.Whole(6), Total: raydemand.Whole(16), Need: raydemand.Whole(5)}},
+		{"memory beyond the largest amount", pod(func(p *landing.Pod) { p.Requests = landing.Quantities{"memory": raydemand.Whole(3 << 40)} }),
+			[]landing.Place{place("n", 300, 8, terabytes(2)), place("m", 300, 8, terabytes(2))}, 0,
+			landing.Shortage{Resource: "memory", Left: raydemand.MaxAmount, Total: raydemand.MaxAmount, Need: raydemand.Whole(3 << 40)}},
 		{"no card", pod(func(p *landing.Pod) { p.Cards = &landing.CardRequest{Memory: 9} }),
 			[]landing.Place{place("n", 1, 8, func(p *landing.Place) { p.Cards = []landing.Card{{Memory: whole(8)}} })}, 0, landing.Shortage{Cards: true}},
 		{"one on each node", pod(func(p *landing.Pod) {

@@ -238,8 +238,8 @@ func (s *Taken) Shortage(pod int) Shortage {
 				a.lacking += stack.nodes
 			}
 			if left != unlimited && stack.nodes < Unbounded {
-				a.left += left.Times(stack.nodes)
-				a.total += site.free[r.resource].Times(stack.nodes)
+				a.left = a.left.Plus(left.Times(stack.nodes))
+				a.total = a.total.Plus(site.free[r.resource].Times(stack.nodes))
 			}
 		}
 	}

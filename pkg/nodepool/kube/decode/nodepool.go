@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // nodePool is the part of a Karpenter NodePool (karpenter.sh/v1) that Heliostat reads.
@@ -59,7 +60,9 @@ func ReadNodePool(object map[string]any) (landing.Ceiling, error) {
 			most = new(quantity.Value())
 			continue
 		}
-		limits[key] = Amount(quantity)
+		if limit := Amount(quantity); limit < raydemand.MaxAmount { // no sum of nodes can show that it is reached
+			limits[key] = limit
+		}
 	}
 	ceiling.Limits, ceiling.MaxNodes = limits, most
 	if static := pool.Spec.Replicas; static != nil {

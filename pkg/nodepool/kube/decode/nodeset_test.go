@@ -74,7 +74,7 @@ func TestKarpentersLimitsAreCeilings(t *testing.T) {
 apiVersion: v1
 kind: List
 items:
-- {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: gpu}, spec: {limits: {cpu: 100, nvidia.com/gpu: "16", nodes: "3"}}}
+- {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: gpu}, spec: {limits: {cpu: 100, nvidia.com/gpu: "16", memory: 2Pi, nodes: "3"}}}
 - {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: open}, spec: {}}
 - {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: static}, spec: {replicas: 2, limits: {nodes: "3"}}}
 - {apiVersion: other.example/v1, kind: NodePool, metadata: {name: foreign}, spec: {limits: {cpu: none}}}

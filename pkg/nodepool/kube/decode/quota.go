@@ -59,7 +59,8 @@ func refusal(
 }
 
 // leftOf returns what others leave of one resource of a quota; false if it bounds no group. A quota counts a pod from
-// the moment it is admitted until it has ended, whether it runs or not.
+// the moment it is admitted until it has ended, whether it runs or not. An Amount may hold less memory than a quota has
+// and pods use, but not less than their difference.
 func leftOf(
 	quota *corev1.ResourceQuota, key corev1.ResourceName, cluster *nodepool.Cluster,
 ) (landing.Quota, bool) {
@@ -72,14 +73,17 @@ func leftOf(
 	if len(takes) == 0 {
 		return landing.Quota{}, false
 	}
-	hard, used := Amount(quota.Spec.Hard[key]), Amount(quota.Status.Used[key])
+	hard := quota.Spec.Hard[key]
+	unused := hard.DeepCopy()
+	unused.Sub(quota.Status.Used[key])
+	left := Amount(unused)
 	for i := range cluster.Workers {
 		if w := &cluster.Workers[i]; !w.Failed && !w.Terminating {
-			used = used.Plus(-takes[w.Group])
+			left = left.Plus(takes[w.Group])
 		}
 	}
 	return landing.Quota{Name: "ResourceQuota " + quota.Name + ", less what others use,",
-		Resource: strings.TrimPrefix(string(key), "requests."), Amount: max(hard.Plus(-max(used, 0)), 0),
+		Resource: strings.TrimPrefix(string(key), "requests."), Amount: max(min(left, Amount(hard)), 0),
 		PodTakes: takes}, true
 }
 
