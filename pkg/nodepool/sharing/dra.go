@@ -29,6 +29,9 @@ func (r *reading) readDRA() bool {
 		}
 	}
 	r.cards(int64(len(parents)))
+	if slices.ContainsFunc(r.node.Devices, func(d DRADevice) bool { return d.Shared }) {
+		kind, isolation = gpuinfo.UnknownKind, gpuinfo.UnknownIsolation
+	}
 	return r.is(kind, isolation)
 }
 
@@ -158,6 +161,8 @@ type DRADevice struct {
 	MemoryMiB              int64
 	// Allocated reports whether a ResourceClaim has the device; nil while claims are unknown.
 	Allocated *bool
+	// Shared: several claims may have a part of the device each (allowMultipleAllocations), whose amounts are not read.
+	Shared bool
 	// Taint is why nothing is allocated on the device (gpu.nvidia.com/xid), empty if there is no taint.
 	Taint string
 }

@@ -89,7 +89,7 @@ func GPUsByNode(
 				continue
 			}
 			read := draDevice(spec.Driver, device)
-			if held != nil {
+			if held != nil && !read.Shared {
 				read.Allocated = new(taken[deviceID{from, device.Name}])
 			}
 			byNode[*node] = append(byNode[*node], read)
@@ -115,6 +115,7 @@ func draDevice(driver string, device resourcev1.Device) sharing.DRADevice {
 		ParentUUID: text("parentUUID"),
 		Product:    text("productName"),
 		Profile:    text("profile"),
+		Shared:     device.AllowMultipleAllocations != nil && *device.AllowMultipleAllocations,
 	}
 	if driver == amdDriver {
 		read.UUID, read.ParentUUID, read.Profile = text("pciAddr"), text("parentPciAddr"), text("partitionProfile")

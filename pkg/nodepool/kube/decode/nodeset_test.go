@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
@@ -161,6 +162,20 @@ func TestDevicesOfResourceSlicesAreTakenByClaims(t *testing.T) {
 	}
 	if got := read(draManifest); len(got) != 2 || got[0].Allocated != nil {
 		t.Errorf("without claims it is not known what is taken: %+v", got)
+	}
+}
+
+// A claim has a part of such a device, so it neither takes all of it nor has a card of its own.
+func TestADeviceOfSeveralClaimsIsNoWholeCard(t *testing.T) {
+	for several, want := range map[string]gpuinfo.Kind{"true": gpuinfo.UnknownKind, "false": gpuinfo.Whole} {
+		var set NodeSet
+		must(t, set.Read(strings.NewReader(strings.ReplaceAll(draManifest, "- name: gpu-0\n", "- name: gpu-0\n    allowMultipleAllocations: "+several+"\n")+claimManifest)))
+		node := set.Nodes()[0]
+		node.Devices = node.Devices[:1]
+		read := sharing.Reader{}.Read(node)
+		if read.Kind != want || (read.Isolation == gpuinfo.Hardware) != (several == "false") || (node.Devices[0].Allocated == nil) != (several == "true") {
+			t.Errorf("several %s: %s with isolation %s; device %+v", several, read.Kind, read.Isolation, node.Devices[0])
+		}
 	}
 }
 
