@@ -44,6 +44,7 @@ type fakeKube struct {
 	buffers       []nodepool.BufferChange
 	desk          *giveback.Desk
 	beginErrs     []error // what the next reservations meet
+	enqueued      func()  // runs when a cycle is requested
 }
 
 // KeepNodes shows what is written at the next reading, as the watch does.
@@ -73,12 +74,20 @@ func (k *fakeKube) BeginGiveBack(_ context.Context, _ nodepool.Cluster, r *reser
 	return nil
 }
 
-func (k *fakeKube) EndGiveBack(context.Context, nodepool.ClusterKey) error {
+// EndGiveBack ends the reservation that the reader knew, or without a reading any.
+func (k *fakeKube) EndGiveBack(_ context.Context, of nodepool.Cluster) error {
+	if of.UID != "" && k.cluster.GiveBack != of.GiveBackOver {
+		return nodepool.ErrConflict
+	}
 	k.cluster.GiveBack = nil
 	return nil
 }
 
-func (k *fakeKube) Enqueue(nodepool.ClusterKey) {}
+func (k *fakeKube) Enqueue(nodepool.ClusterKey) {
+	if k.enqueued != nil {
+		k.enqueued()
+	}
+}
 
 func (k *fakeKube) Cluster(ctx context.Context, key nodepool.ClusterKey) (nodepool.Cluster, error) {
 	if k.other != nil && key == k.other.cluster.Key {

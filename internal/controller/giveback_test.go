@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -286,4 +287,34 @@ func TestAnotherPodOfTheSameNameStays(t *testing.T) {
 	}
 	w.seconds(700)
 	w.nothingWritten("the pod is another one")
+}
+
+// What is agreed in the very cycle in which an earlier reservation is over must not end with it.
+func TestAReservationThatFollowsAnotherStays(t *testing.T) {
+	w := newBusyWorld(t, 3, 0, 8)
+	_, err := w.giveBack(giveback.Ask{GPUs: 1, Group: "gpu", Force: true, Until: w.now.Add(11 * time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.seconds(640)
+	w.operate()
+	w.seconds(10)
+	w.operate()
+	w.seconds(5)
+	asked, answered := make(chan struct{}), make(chan giveback.Reservation, 1)
+	w.kube.enqueued = sync.OnceFunc(func() { close(asked) })
+	go func() {
+		got, err := w.kube.desk.Begin(context.Background(), key,
+			giveback.Ask{GPUs: 1, Group: "gpu", Force: true, DeadlineSeconds: 600})
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- got
+	}()
+	<-asked
+	w.after(10 * time.Second)
+	second := <-answered
+	if got := w.kube.cluster.GiveBack; got == nil || !got.Deadline.Equal(second.Deadline) {
+		t.Errorf("the annotation has %+v after the answer %+v", got, second)
+	}
 }

@@ -23,8 +23,9 @@ import (
 type Writer interface {
 	// BeginGiveBack writes the annotation, if the RayCluster has not changed since it was read (nodepool.ErrConflict).
 	BeginGiveBack(ctx context.Context, of nodepool.Cluster, r *giveback.Reservation) error
-	// EndGiveBack removes it.
-	EndGiveBack(ctx context.Context, key nodepool.ClusterKey) error
+	// EndGiveBack removes it. With a version of the RayCluster, it removes what that version has
+	// (nodepool.ErrConflict); without one, whatever is there.
+	EndGiveBack(ctx context.Context, of nodepool.Cluster) error
 	// Enqueue requests a cycle.
 	Enqueue(key nodepool.ClusterKey)
 }
@@ -85,7 +86,7 @@ func (d *Desk) Enqueue(key nodepool.ClusterKey) { d.writer.Enqueue(key) }
 
 // End ends a reservation: the groups may grow again. A drain that has begun is not taken back.
 func (d *Desk) End(ctx context.Context, key nodepool.ClusterKey) error {
-	return d.writer.EndGiveBack(ctx, key)
+	return d.writer.EndGiveBack(ctx, nodepool.Cluster{Key: key})
 }
 
 // add lets a cycle answer an ask.
@@ -212,7 +213,11 @@ func (f *feature) serve(ctx context.Context, o *addon.Cycle) {
 	if r == nil || v.Mode != nodepool.Managed || !f.loop.MayWrite(v.Cluster.Key) || v.Now.Before(f.retry) {
 		return
 	}
-	if err := f.desk.writer.EndGiveBack(ctx, v.Cluster.Key); err != nil {
+	switch err := f.desk.writer.EndGiveBack(ctx, v.Cluster); {
+	case errors.Is(err, nodepool.ErrConflict):
+		o.LookWithin(time.Second) // another reservation may have followed
+		return
+	case err != nil:
 		const pause = 10 * time.Second
 		f.retry = v.Now.Add(pause)
 		f.loop.Log().WarnContext(ctx, "cannot end the reservation", "cluster", v.Cluster.Key.String(), "err", err)

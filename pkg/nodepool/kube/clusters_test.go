@@ -252,6 +252,24 @@ func TestATakingIsWrittenWithItsReservation(t *testing.T) {
 	}
 }
 
+// Another reservation may have followed the one that is over; a user ends whatever is there.
+func TestAReservationThatIsOverIsEndedInTheVersionThatHasIt(t *testing.T) {
+	annotations := `"annotations":{"heliostat.dev/give-back":null}`
+	for want, of := range map[string]nodepool.Cluster{
+		`{"metadata":{` + annotations + `}}`:                                   {Key: llm},
+		`{"metadata":{` + annotations + `,"resourceVersion":"9","uid":"u-1"}}`: {Key: llm, UID: "u-1", ResourceVersion: "9"},
+	} {
+		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
+		m := managerOf(t, server, server.stored)
+		must(t, m.EndGiveBack(t.Context(), of))
+		body, err := server.requests[len(server.requests)-1].GetBody()
+		must(t, err)
+		if text, err := io.ReadAll(body); err != nil || string(text) != want {
+			t.Errorf("%s, %v; want %s", text, err, want)
+		}
+	}
+}
+
 // TestNothingIsKeptOfAGoneRayCluster has a cycle that was reading the RayCluster when it was deleted, and remembered it
 // after the deletion.
 func TestNothingIsKeptOfAGoneRayCluster(t *testing.T) {

@@ -38,7 +38,18 @@ func (m *Manager) BeginGiveBack(ctx context.Context, of nodepool.Cluster, r *giv
 	return nil
 }
 
-// EndGiveBack removes the annotation, which any process may do, as SetMode.
-func (m *Manager) EndGiveBack(ctx context.Context, key nodepool.ClusterKey) error {
-	return m.setAnnotation(ctx, key, "ending what is given back by", giveback.Annotation, nil)
+// EndGiveBack removes the annotation. Given a version of the RayCluster, it removes what that version has:
+// nodepool.ErrConflict says that the RayCluster has changed since, and may have another reservation. Without one it
+// removes whatever is there, which any process may do, as SetMode.
+func (m *Manager) EndGiveBack(ctx context.Context, of nodepool.Cluster) error {
+	const doing = "ending what is given back by"
+	if of.ResourceVersion == "" {
+		return m.setAnnotation(ctx, of.Key, doing, giveback.Annotation, nil)
+	}
+	err := m.mergeMetadata(ctx, m.rayClusters, of.Key, map[string]any{"uid": of.UID,
+		"resourceVersion": of.ResourceVersion, "annotations": map[string]any{giveback.Annotation: nil}})
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", doing, of.Key, err)
+	}
+	return nil
 }
