@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -72,8 +73,11 @@ func (l *fitCache) of(cluster *nodepool.Cluster, view *nodeView) clusterFits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.byKey[cluster.Key]
-	same := known.uid == cluster.UID && known.generation == cluster.Generation
-	if same && known.facts == view.facts {
+	same := known.uid == cluster.UID && known.generation == cluster.Generation && known.facts == view.facts
+	// What LimitRanges add to requests changes without the RayCluster.
+	if same && slices.EqualFunc(known.kinds, cluster.Groups, func(kind landing.Kind, g nodepool.WorkerGroup) bool {
+		return maps.Equal(kind.Shape.Requests, g.Pod.Requests)
+	}) {
 		return known
 	}
 	now := clusterFits{uid: cluster.UID, generation: cluster.Generation, facts: view.facts, classes: classesOf(cluster)}

@@ -111,6 +111,27 @@ func TestServeSaysWhereThePodsOfAGroupCanRun(t *testing.T) {
 
 // TestWithoutTheRightToReadNodesOnlyPoolsProve judges a group as a plan does without kubeNodes: what pools prove counts,
 // and otherwise any node may be there.
+// TestWhatALimitRangeAddsCountsAtOnce: the LimitRanges of a namespace may be read after the nodes, and may change. Then
+// neither the RayCluster nor a node changes.
+func TestWhatALimitRangeAddsCountsAtOnce(t *testing.T) {
+	n := newNodes(&fakeNodes{}, slog.New(slog.DiscardHandler), func() {})
+	n.configure(sharing.Reader{}, landing.Config{})
+	n.replace([]*corev1.Node{kubeNode("n1", "8", corev1.ConditionTrue)}, "")
+	n.view.Store(n.viewNow())
+	for _, each := range []int64{2, 4, 2} {
+		cluster := nodepool.Cluster{Key: llm, UID: "u", Generation: 1, Groups: []nodepool.WorkerGroup{{
+			Name: "g", Max: 9, Pod: landing.PodShape{Requests: landing.Quantities{"nvidia.com/gpu": raydemand.Whole(each)}},
+		}}}
+		n.addTo(&cluster)
+		if got := cluster.Groups[0].Kind.Requests["nvidia.com/gpu"]; got != raydemand.Whole(each) {
+			t.Errorf("a pod counts as %v GPUs, want %d", got, each)
+		}
+		if pods := cluster.Groups[0].PoolPods; len(pods) != 1 || pods[0].Holds != 8/each {
+			t.Errorf("with %d GPUs a pod: %+v", each, pods)
+		}
+	}
+}
+
 func TestWithoutTheRightToReadNodesOnlyPoolsProve(t *testing.T) {
 	const big, small = "shape: {allocatable: {nvidia.com/gpu: 8}}", "shape: {allocatable: {nvidia.com/gpu: 4}}"
 	none := []landing.Ceiling{{Group: "gpu", MaxNodes: new(int64), Source: landing.FromClusterAutoscaler}}
