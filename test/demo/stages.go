@@ -50,8 +50,10 @@ func (c *clock) since(f rig.Fact) (time.Duration, bool) {
 	case rig.PodCreated:
 		c.pods[f.Pod] = f.At
 		return f.At.Sub(c.patched[f.Group]), true
-	case rig.Scheduled, rig.NodeAlive, rig.Drained, rig.PodGone:
+	case rig.Scheduled, rig.NodeAlive, rig.PodGone:
 		return c.step(f, c.pods[f.Pod]), true
+	case rig.Drained: // a worker may be seen idle just before the release is known
+		return c.step(f, later(c.released, c.pods[f.Pod])), true
 	case rig.WorkRan:
 		first := !c.worked[f.Pod]
 		c.worked[f.Pod] = true

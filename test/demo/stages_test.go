@@ -89,3 +89,15 @@ func TestTheManifestIsTheStorysCluster(t *testing.T) {
 		}
 	}
 }
+
+func TestADrainIsTimedFromTheReleaseWhereTheIdleStepWasSeenBeforeIt(t *testing.T) {
+	c := newClock()
+	c.asked = at(0)
+	for _, f := range []rig.Fact{{At: at(1), Stage: rig.PodCreated, Pod: "a"}, {At: at(11), Stage: rig.WorkRan, Pod: "a"}, {At: at(51), Stage: rig.NodeIdle, Pod: "a"}} {
+		c.since(f)
+	}
+	c.released = at(52)
+	if took, shown := c.since(rig.Fact{At: at(62), Stage: rig.Drained, Pod: "a"}); took != 10*time.Second || !shown {
+		t.Errorf("a worker that was idle a moment before the release was drained %v later, want 10 s", took)
+	}
+}
