@@ -105,8 +105,6 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 		return planner.Explanation{}, cli.BadInput(besideCluster("--snapshot", f.snapshot, cluster))
 	case f.nodes.Given():
 		return planner.Explanation{}, cli.BadInput(cli.ErrServerReadsNodes)
-	case isFile(cluster):
-		return planner.Explanation{}, cli.BadInput(fileAsCluster(cluster))
 	case q.AskedGang != nil:
 		return planner.Explanation{}, cli.BadInput(
 			errors.New("a gang in --demand needs --snapshot; one that waits is asked for by --gang"))

@@ -69,7 +69,7 @@ func TestBadInputEndsWithExitTwoAndASentence(t *testing.T) {
 		"removed command":             {"", []string{"autoscaler", "shadow", "ml/llm"}, "autoscaler: unknown command \"shadow\" for \"autoscaler\"\n\nDid you mean this?\n\tstatus\n\n"},
 		"question about no name":      {"", []string{"autoscaler", "explain", "--snapshot", "-", "--group", ""}, "autoscaler: --group: it is empty: want the worker group's name\n"},
 		"question about no demand":    {"", []string{"autoscaler", "explain", "--snapshot", "-", "--demand="}, "autoscaler: --demand: it is empty: want what one task, bundle or placement group requests, a JSON object\n"},
-		"a file as a RayCluster":      {"", []string{"autoscaler", "plan", "s.json"}, "autoscaler: \"s.json\" is a file: want a RayCluster, NAME or NAMESPACE/NAME, or --snapshot s.json\n"},
+		"a file as a RayCluster":      {"", []string{"autoscaler", "plan", "s.json"}, "autoscaler: RayCluster \"s.json\": want NAME or NAMESPACE/NAME; a file is for --snapshot of plan and explain\n"},
 		"no snapshot":                 {"", []string{"autoscaler", "plan"}, "autoscaler: want a RayCluster, or --snapshot with a file or - for standard input\n"},
 		"unknown output":              {"", []string{"autoscaler", "plan", "--snapshot", "-", "-o", "xml"}, "autoscaler: invalid argument \"xml\" for \"-o, --output\" flag: want json, table, wide or yaml\n"},
 		"no such file": {"", []string{"autoscaler", "plan", "--snapshot", "no/such.json"},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -150,14 +149,6 @@ func besideCluster(flag, value, cluster string) error {
 	return fmt.Errorf("%s %q cannot be combined with a RayCluster, here %q: want one of the two", flag, value, cluster)
 }
 
-// isFile reports whether an argument is a snapshot file and no RayCluster, whose name has no dot.
-func isFile(argument string) bool { return strings.HasSuffix(argument, ".json") }
-
-// fileAsCluster is the error of a snapshot file where a RayCluster belongs.
-func fileAsCluster(file string) error {
-	return fmt.Errorf("%q is a file: want a RayCluster, NAME or NAMESPACE/NAME, or --snapshot %s", file, file)
-}
-
 // runLive asks the server for the plan of a RayCluster, with the changes of --what-if if there are any.
 func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 	switch {
@@ -165,8 +156,6 @@ func (f planFlags) runLive(cmd *cobra.Command, argument string) error {
 		return cli.BadInput(besideCluster("--snapshot", f.snapshot, argument))
 	case f.nodes.Given():
 		return cli.BadInput(cli.ErrServerReadsNodes)
-	case isFile(argument):
-		return cli.BadInput(fileAsCluster(argument))
 	}
 	supposition, err := f.supposition(cmd.InOrStdin())
 	if err != nil {

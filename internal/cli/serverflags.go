@@ -220,6 +220,9 @@ func ClusterKey(argument, namespace string) (nodepool.ClusterKey, error) {
 	switch {
 	case name == "" || strings.Contains(name, "/") || qualified && first == "":
 		return nodepool.ClusterKey{}, BadInput(fmt.Errorf("RayCluster %q: want NAME or NAMESPACE/NAME", argument))
+	case strings.HasSuffix(name, ".json"):
+		return nodepool.ClusterKey{}, BadInput(fmt.Errorf("RayCluster %q: want NAME or NAMESPACE/NAME; a file is for "+
+			"--snapshot of plan and explain", argument))
 	case qualified && namespace != "" && namespace != first:
 		return nodepool.ClusterKey{}, BadInput(fmt.Errorf("RayCluster %q is not in --namespace %s: want one of "+
 			"the two, or the same namespace", argument, namespace))
