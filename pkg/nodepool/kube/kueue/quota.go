@@ -92,7 +92,7 @@ func (all workloads) bounds(
 		g := &cluster.Groups[i]
 		sets[setOf(g.Name)] = true
 		for name, flavor := range admitted.flavorsOf(setOf(g.Name)) {
-			amount := g.Pod.Requests[name]
+			amount := cmp.Or(admitted.each(setOf(g.Name), name), g.Pod.Requests[name])
 			if name == string(corev1.ResourcePods) {
 				amount = raydemand.One // no pod requests it, and each takes one (v0.19.0, pkg/scheduler/flavorassigner)
 			}

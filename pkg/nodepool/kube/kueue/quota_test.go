@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +162,27 @@ func TestAQuotaOfPodsBoundsThem(t *testing.T) {
 	for _, b := range q.Bounds {
 		if b.Resource == "pods" && (b.PodTakes["od"] != raydemand.One || b.PodTakes["Spot"] != raydemand.One) {
 			t.Errorf("a pod takes %v", b.PodTakes)
+		}
+	}
+}
+
+// TestAPodTakesOfAQuotaWhatKueueCounts: the overhead of a RuntimeClass, and resources that Kueue's configuration makes of
+// others, are in no template, and what the operator adds to pods is in no Workload.
+func TestAPodTakesOfAQuotaWhatKueueCounts(t *testing.T) {
+	text := strings.NewReplacer(
+		`nvidia.com/gpu: ondemand}, resourceUsage: {cpu: "2"`, `nvidia.com/gpu: ondemand, example.com/credits: ondemand}, resourceUsage: {example.com/credits: "80", cpu: "3"`,
+	).Replace(admission("2", "0"))
+	queue := queueOf(t, "2", "")
+	queue.quotas[flavored{"ondemand", "example.com/credits"}] = quota{nominal: raydemand.Whole(200)}
+	queue.reserved[flavored{"ondemand", "example.com/credits"}] = raydemand.Whole(80)
+	q := quotaOf(workloads{slice(t, "a", "2", "0", text)}, queue, othersUse{}, noon)
+	for resource, want := range map[string]raydemand.Bundle{
+		"example.com/credits": {"od": raydemand.Whole(40)},
+		"cpu":                 {"od": raydemand.One + raydemand.One/2, "Spot": raydemand.One}, // Spot has no pods yet
+	} {
+		at := slices.IndexFunc(q.Bounds, func(b landing.Quota) bool { return b.Resource == resource })
+		if at < 0 || !q.Bounds[at].PodTakes.Equal(want) {
+			t.Errorf("of %s, a pod takes other than %v: %+v", resource, want, q.Bounds)
 		}
 	}
 }

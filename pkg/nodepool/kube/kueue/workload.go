@@ -152,6 +152,18 @@ func (w *workload) uses(flavor, resource string, counted func(set string) bool) 
 	return sum
 }
 
+// each returns what one pod of a set has of a resource; 0 while it has no pods. Kueue counts the overhead of a
+// RuntimeClass and what its configuration makes of resources, and nothing that the operator adds to a pod
+// (v0.19.0, AdjustResources in pkg/workload/resources.go).
+func (w *workload) each(set, resource string) raydemand.Amount {
+	for _, a := range w.Status.Admission.PodSetAssignments {
+		if usage := a.ResourceUsage[corev1.ResourceName(resource)]; a.Name == set && a.Count > 0 {
+			return decode.Amount(usage) / raydemand.Amount(a.Count)
+		}
+	}
+	return 0
+}
+
 // usesAll returns what all its sets of pods have of a resource in a flavor.
 func (w *workload) usesAll(of flavored) raydemand.Amount {
 	return w.uses(of.flavor, of.resource, func(string) bool { return true })
