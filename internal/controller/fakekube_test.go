@@ -20,6 +20,7 @@ type fakeKube struct {
 	cached, fresh *nodepool.Cluster
 	nextErr       error
 	applyErr      error // fails every patch
+	lostAnswer    error // answers every patch that is stored
 	clusterErr    error
 	freshErr      error
 	freshReads    int
@@ -153,7 +154,7 @@ func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, erro
 	}
 	k.cluster.Generation++
 	k.cluster.ScaledBy = nodepool.FieldManager
-	return k.cluster.Generation, nil
+	return k.cluster.Generation, k.lostAnswer
 }
 
 // SyncNumGPUs writes the numbers as the operator would pass them on: a pod made later announces them.

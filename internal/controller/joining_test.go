@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -240,6 +241,24 @@ func TestANamedPodThatComesBackToLifeIsTakenOffTheList(t *testing.T) {
 		}
 		w.after(100 * time.Millisecond)
 		w.lastNothing("it is taken back once")
+	}
+}
+
+// The patch that names a pod is stored, and its answer is lost.
+func TestAPodThatWasNamedWithoutAnAnswerIsTakenOffTheListToo(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 5))
+	w.busy(w.pod(1))
+	w.after(61 * time.Second)
+	w.kube.lostAnswer = errors.New("the connection was reset")
+	w.after(100 * time.Millisecond)
+	w.patchedTo(1, "the drained worker gone by name")
+	w.kube.lostAnswer = nil
+	second := *w.node(w.pod(0))
+	second.ID, second.Status, second.Available = nodeID("second life"), raydemand.Running, raydemand.Bundle{}
+	*w.node(w.pod(0)) = second // Ray has forgotten the first one
+	w.after(time.Second)
+	if got := w.lastChange(); got.Replicas != 2 || got.WorkersToDelete == nil || len(got.WorkersToDelete) != 0 {
+		t.Errorf("target = %+v, want the name taken back and a replica more", got)
 	}
 }
 

@@ -29,6 +29,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
 		return
 	}
 	started := c.config.Now()
+	r.memory.Patches.named.Note(o.Intent.Removals) // before the call, because a patch without an answer may be stored
 	generation, err := c.kube.Apply(ctx, change)
 	if errors.Is(err, nodepool.ErrOutdated) { // the owners are known now, so that a new reading of Ray is not too old
 		c.rereadRay(ctx, r, o)
@@ -48,7 +49,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
 		c.patchFailed(ctx, r, o, err, addon.Action{At: started, Kind: addon.ActionPatch, Took: took})
 		return
 	}
-	if wanted := r.memory.Patches.Wrote(generation, targets, o.Intent.Removals); !wanted.IsZero() {
+	if wanted := r.memory.Patches.Wrote(generation, targets); !wanted.IsZero() {
 		o.SeenToPatched = c.config.Now().Sub(wanted)
 	}
 	c.recordPatch(ctx, o, targets, started, took)
@@ -154,11 +155,8 @@ func (p *patches) WantGrowth(now time.Time, targets []nodepool.Target) {
 }
 
 // Wrote notes a patch that was written, and returns since when its growth was wanted; zero if it raises nothing.
-func (p *patches) Wrote(
-	generation int64, targets []nodepool.Target, removals []scaledown.Removal,
-) (wanted time.Time) {
+func (p *patches) Wrote(generation int64, targets []nodepool.Target) (wanted time.Time) {
 	p.rest, p.conflicts, p.unwritten, p.generation = addon.Pause{}, 0, nil, generation
-	p.named.Note(removals)
 	p.reverts.Wrote(generation, targets)
 	wanted, p.growthSince = p.growthSince, time.Time{}
 	return wanted

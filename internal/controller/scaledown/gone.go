@@ -34,10 +34,10 @@ func OperatorBehind(v observe.View, generation int64) string {
 	return ""
 }
 
-// NamedPods are the pods that this process named in workersToDelete while no living node was in them.
+// NamedPods are the pods that this process named in workersToDelete, or tried to, while no living node was in them.
 type NamedPods map[string]bool
 
-// Note remembers the pods that were named because no living node was in them.
+// Note remembers the pods that are about to be named because no living node is in them.
 func (n *NamedPods) Note(removals []Removal) {
 	for _, gone := range removals {
 		if absent(gone.reason) || gone.reason == removedDrained {
