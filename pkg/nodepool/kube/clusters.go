@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +61,8 @@ func (m *Manager) Fresh(ctx context.Context, key nodepool.ClusterKey) (nodepool.
 // nodepool.ErrConflict: the RayCluster has changed since it was read. nodepool.ErrReadOnly: it must not be changed, for
 // the reason in the error. nodepool.ErrNotLeading: this process may not write. nodepool.ErrGone: there is no such
 // RayCluster. nodepool.ErrOutdated: reading its owners took until the change was no longer valid. Any other error: the
-// change was rejected or the API server did not respond.
+// change was rejected, an admission webhook altered it, or the API server did not respond. Except after a rejection, it
+// may have been stored.
 func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, error) {
 	object, err := m.newest(change.Cluster)
 	if err != nil {
@@ -82,7 +84,28 @@ func (m *Manager) Apply(ctx context.Context, change nodepool.Change) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	return written.GetGeneration(), nil
+	return written.GetGeneration(), altered(written, change)
+}
+
+// altered returns an error if the API server has stored something else than a change says: then an admission webhook
+// has altered it, and would again.
+func altered(written *unstructured.Unstructured, change nodepool.Change) error {
+	groups := decode.FieldsOf(written.Object, nil).Object("spec").Objects("workerGroupSpecs")
+	for _, target := range change.Targets {
+		group, _, err := groupOf(groups, target.Index, target.Group)
+		names := group.Object("scaleStrategy").TextList("workersToDelete")
+		switch stored := group.Int32("replicas", 0); {
+		case err != nil:
+			return fmt.Errorf("patching %s: an admission webhook has moved group %s", change.Cluster, target.Group)
+		case stored != target.Replicas:
+			return fmt.Errorf("patching %s: an admission webhook gave group %s %d replicas instead of %d",
+				change.Cluster, target.Group, stored, target.Replicas)
+		case target.WorkersToDelete != nil && !slices.Equal(names, target.WorkersToDelete):
+			return fmt.Errorf("patching %s: an admission webhook stored group %s without the names of %s in "+
+				"workersToDelete", change.Cluster, target.Group, strings.Join(target.WorkersToDelete, ", "))
+		}
+	}
+	return nil
 }
 
 // writable returns nil, or why the RayCluster must not be changed. It reads owners from the API server unless they were

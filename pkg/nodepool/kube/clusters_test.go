@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -42,20 +44,30 @@ func (s shown) list(string) ([]*unstructured.Unstructured, error) {
 	return []*unstructured.Unstructured{s.object}, nil
 }
 
-// apiServer answers each PATCH with the status patched, and a GET with the object stored.
+// apiServer answers each PATCH with the status patched, if it has one, else with what the patch makes of the object
+// stored and a webhook of that, and a GET with the object stored.
 type apiServer struct {
 	stored   map[string]any
 	patched  metav1.Status
 	requests []*http.Request
 	answered func() // runs after each answer to a PATCH
+	webhook  func(*unstructured.Unstructured)
 }
 
 func (s *apiServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	s.requests = append(s.requests, request)
 	var body any = s.stored
 	code := http.StatusOK
-	if request.Method == http.MethodPatch && s.patched.Code != 0 {
+	switch {
+	case request.Method != http.MethodPatch:
+	case s.patched.Code != 0:
 		body, code = s.patched, int(s.patched.Code)
+	default:
+		object := s.after(request)
+		if s.webhook != nil {
+			s.webhook(object)
+		}
+		body = object.Object
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -68,6 +80,29 @@ func (s *apiServer) RoundTrip(request *http.Request) (*http.Response, error) {
 		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(bytes.NewReader(text)), Request: request,
 	}, nil
+}
+
+// after returns what a patch makes of the object stored: nothing, if one of its tests fails.
+func (s *apiServer) after(request *http.Request) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	text, err := json.Marshal(s.stored)
+	if err != nil {
+		return object
+	}
+	body, _ := request.GetBody()
+	patch, _ := io.ReadAll(body)
+	made, err := jsonpatch.MergePatch(text, patch)
+	if request.Header.Get("Content-Type") == string(types.JSONPatchType) {
+		var steps jsonpatch.Patch
+		if steps, err = jsonpatch.DecodePatch(patch); err == nil {
+			made, err = steps.Apply(text)
+		}
+	}
+	if err != nil {
+		made = text
+	}
+	_ = object.UnmarshalJSON(made) // one that cannot be read fails the test that looks at it
+	return object
 }
 
 // rayClusterOf is two groups as stored under a resource version.
@@ -135,6 +170,32 @@ func TestARefusedChangeIsNoConflict(t *testing.T) {
 				t.Errorf("newest is %v, %v; want the one that was just read", newest, err)
 			}
 		})
+	}
+}
+
+// A webhook may store other numbers than were written. The patch counts as failed, so that it is not written again and
+// again, as if it had no effect by chance.
+func TestAChangeThatAWebhookAltersFails(t *testing.T) {
+	change := nodepool.Change{Cluster: llm, UID: "u-1", Generation: 7, Targets: []nodepool.Target{
+		{Group: "cpu", Index: 0, From: 2, Replicas: 1, WorkersToDelete: []string{"w-1"}}}}
+	for says, alter := range map[string]func(group map[string]any){
+		"":                         func(map[string]any) {},
+		"2 replicas instead of 1":  func(group map[string]any) { group["replicas"] = int64(2) },
+		"without the names of w-1": func(group map[string]any) { delete(group, "scaleStrategy") },
+	} {
+		server := &apiServer{stored: rayClusterOf(t, twoGroups, "9")}
+		server.webhook = func(object *unstructured.Unstructured) {
+			groups, _, err := unstructured.NestedSlice(object.Object, "spec", "workerGroupSpecs")
+			must(t, err)
+			alter(groups[0].(map[string]any))
+			must(t, unstructured.SetNestedSlice(object.Object, groups, "spec", "workerGroupSpecs"))
+		}
+		m := managerOf(t, server, rayClusterOf(t, twoGroups, "9"))
+		_, err := m.Apply(t.Context(), change)
+		if says == "" && err != nil || says != "" && (err == nil || errors.Is(err, nodepool.ErrConflict) ||
+			!strings.Contains(err.Error(), says)) {
+			t.Errorf("%v, want %q", err, says)
+		}
 	}
 }
 
