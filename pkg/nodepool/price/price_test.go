@@ -87,6 +87,26 @@ func TestAPodPaysForItsShareOfTheNode(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a part of cards by KAI", func(t *testing.T) {
+		node := &landing.Node{Name: "n", Labels: a100, Allocatable: quantities(map[string]int64{"cpu": 64, "nvidia.com/gpu": 8}),
+			GPUs: read(map[string]int64{"nvidia.com/gpu": 8}, a100)}
+		for name, c := range map[string]struct {
+			annotations map[string]string
+			want        float64
+			known       bool
+		}{
+			"a fraction":                 {map[string]string{"gpu-fraction": "0.6"}, 0.6 / 8, true},
+			"of two cards":               {map[string]string{"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"}, 2 * 0.25 / 8, true},
+			"memory":                     {map[string]string{"gpu-memory": "10225"}, 0.25 / 8, true}, // KAI counts 40,900 MiB
+			"what KAI's webhook refuses": {map[string]string{"gpu-fraction": "2"}, 0, false},
+		} {
+			shape := &landing.PodShape{Requests: quantities(map[string]int64{"cpu": 16}),
+				Share: sharing.CardShareOf(c.annotations, func() bool { return false })}
+			if got, known := price.Share(gpuinfo.Names{}, node, shape); known != c.known || !near(got, c.want) {
+				t.Errorf("%s: share %v (known %v), want %v (%v)", name, got, known, c.want, c.known)
+			}
+		}
+	})
 	t.Run("claims", func(t *testing.T) {
 		node := &landing.Node{Allocatable: quantities(map[string]int64{"cpu": 64})}
 		if _, known := price.Share(gpuinfo.Names{}, node, &landing.PodShape{Claims: true}); known {

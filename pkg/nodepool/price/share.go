@@ -20,6 +20,13 @@ func Share(names gpuinfo.Names, node *landing.Node, pod *landing.PodShape) (part
 		}
 		return min(want.Float()/have.Float(), 1), true
 	}
+	if pod.Share != nil {
+		cards := node.Allocatable[gpuinfo.NvidiaGPU].Float()
+		if part, known = pod.Share.OfCard(node.Labels); !known || cards <= 0 {
+			return 0, false
+		}
+		return min(part*float64(pod.Share.Cards)/cards, 1), true
+	}
 	slices := landing.SlicesOn(names, pod, *node.GPUs)
 	if len(slices) == 0 {
 		return 0, true

@@ -84,6 +84,16 @@ func (s *CardShare) OnCard(labels map[string]string) int64 {
 	return s.PerCard
 }
 
+// OfCard returns the part of each of its cards that a pod has on a node with these labels; false if that is unknown.
+func (s *CardShare) OfCard(labels map[string]string) (part float64, known bool) {
+	if s.MemoryMiB > 0 {
+		memory, labelled := kaiCardMemory(labels)
+		return float64(s.MemoryMiB) / float64(max(memory, 1)), labelled && s.Refused == ""
+	}
+	part, err := strconv.ParseFloat(s.Value, 64)
+	return part, err == nil && s.Refused == ""
+}
+
 // Misses returns why no card of a node can hold the part, even if it were empty; empty if one can. tooSmall: the cards
 // are, and otherwise the KAI scheduler gives no part of them. declared: the node is a shape, which may have more
 // labels.
