@@ -199,6 +199,27 @@ func TestAChangeThatAWebhookAltersFails(t *testing.T) {
 	}
 }
 
+// A webhook removes annotations that it does not know: nobody may be told that the RayCluster is frozen.
+func TestAnAnnotationThatAWebhookAltersIsNotWritten(t *testing.T) {
+	kept := `{"gpus":1,"group":"gpu"}`
+	server := &apiServer{stored: rayClusterOf(t, strings.Replace(twoGroups, "heliostat.dev/mode", "heliostat.dev/give-back: '"+kept+"', heliostat.dev/mode", 1), "9")}
+	m := managerOf(t, server, server.stored)
+	for webhook, writes := range map[string]func() error{
+		"freeze":    func() error { return m.SetFreeze(t.Context(), llm, true) },
+		"mode":      func() error { return m.SetMode(t.Context(), llm, nodepool.Shadow) },
+		"give-back": func() error { return m.EndGiveBack(t.Context(), nodepool.Cluster{Key: llm}) },
+	} {
+		server.webhook = nil
+		must(t, writes())
+		server.webhook = func(object *unstructured.Unstructured) {
+			object.SetAnnotations(map[string]string{"heliostat.dev/mode": "managed", "heliostat.dev/give-back": kept})
+		}
+		if err := writes(); !errors.Is(err, nodepool.ErrDenied) || !strings.Contains(err.Error(), "heliostat.dev/"+webhook) {
+			t.Errorf("%s: %v, want an error that names the annotation", webhook, err)
+		}
+	}
+}
+
 // Leadership is asked for before the write is sent, and the API server may take seconds to carry it out.
 func TestAWriteEndsWithTheRightToWrite(t *testing.T) {
 	renewed := time.Unix(1_700_000_000, 0)

@@ -46,8 +46,9 @@ func (m *Manager) setAnnotation(
 	return nil
 }
 
-// mergeMetadata writes metadata of a RayCluster with a merge patch, which works with and without other annotations. The
-// watch then requests a cycle; the single form has none.
+// mergeMetadata writes metadata of a RayCluster, with annotations, with a merge patch, which works with and without
+// other annotations. The watch then requests a cycle; the single form has none. It is an error if a webhook has removed an
+// annotation, such as freeze, because callers rely on it.
 func (m *Manager) mergeMetadata(
 	ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey,
 	metadata map[string]any,
@@ -56,9 +57,19 @@ func (m *Manager) mergeMetadata(
 	if err != nil {
 		return err
 	}
-	_, err = m.patch(ctx, client, key, types.MergePatchType, patch)
-	if err == nil && m.options.Single != nil {
+	written, err := m.patch(ctx, client, key, types.MergePatchType, patch)
+	if err != nil {
+		return err
+	}
+	if m.options.Single != nil {
 		m.Enqueue(key)
 	}
-	return err
+	stored := written.GetAnnotations()
+	for name, value := range metadata["annotations"].(map[string]any) {
+		if is, has := stored[name]; has != (value != nil) || has && value != is {
+			return fmt.Errorf("%w: an admission webhook altered the annotation %s, which is %q now", nodepool.ErrDenied,
+				name, is)
+		}
+	}
+	return nil
 }
