@@ -47,8 +47,8 @@ func (m *Manager) setAnnotation(
 }
 
 // mergeMetadata writes metadata of a RayCluster, with annotations, with a merge patch, which works with and without
-// other annotations. The watch then requests a cycle; the single form has none. It is an error if a webhook has removed an
-// annotation, such as freeze, because callers rely on it.
+// other annotations. The watch then requests a cycle; the single form has none. It is an error if a webhook has removed
+// an annotation, such as freeze, because callers rely on it.
 func (m *Manager) mergeMetadata(
 	ctx context.Context, client dynamic.NamespaceableResourceInterface, key nodepool.ClusterKey,
 	metadata map[string]any,
