@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 )
 
-// agentFlags are the flags of `agent`.
 type agentFlags struct {
 	node      string
 	kube      cli.KubeFlags
@@ -70,7 +70,7 @@ func (f agentFlags) run(ctx context.Context, open func() (gpuDriver, error), err
 	if err != nil {
 		return err
 	}
-	a := gpuagent.New(driver, node.Publish, log.With("node", f.node), proc())
+	a := gpuagent.New(driver, node.Publish, log.With("node", f.node), os.DirFS("/proc"))
 	if f.once {
 		return a.Step(ctx, time.Now())
 	}

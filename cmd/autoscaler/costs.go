@@ -8,7 +8,6 @@ import (
 	"heliostat.dev/heliostat/internal/cli/printer"
 )
 
-// costsFlags are the flags of `costs`.
 type costsFlags struct {
 	server     cli.ServerFlags
 	output, by string

@@ -14,7 +14,6 @@ import (
 	"heliostat.dev/heliostat/internal/snapshotfile"
 )
 
-// explainFlags are the flags of `explain`.
 type explainFlags struct {
 	server                             cli.ServerFlags
 	output                             string
@@ -114,9 +113,9 @@ func (f *explainFlags) online(cmd *cobra.Command, cluster string, q planner.Ques
 		return planner.Explanation{}, err
 	}
 	explanation, err := api.Explain(cmd.Context(), key, q)
-	var problem *apiv1.Problem
+	problem, answered := errors.AsType[*apiv1.Problem](err)
 	// If something is not found, the reason may be that Ray's state is old.
-	if err == nil || errors.As(err, &problem) && problem.Status == http.StatusNotFound {
+	if err == nil || answered && problem.Status == http.StatusNotFound {
 		noteStaleness(cmd, api, key)
 	}
 	return explanation, err
@@ -136,8 +135,7 @@ func (f *explainFlags) offline(cmd *cobra.Command, q planner.Question) (planner.
 	}
 	warn(cmd, findings)
 	explanation, err := planner.Explain(snapshot, snapshot.Policy, q)
-	var unknown *planner.UnknownError
-	if errors.As(err, &unknown) {
+	if _, unknown := errors.AsType[*planner.UnknownError](err); unknown {
 		err = cli.BadInput(fmt.Errorf("--%w", err))
 	}
 	return explanation, err

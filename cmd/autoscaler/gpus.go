@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +69,3 @@ func inventoryOf(open func() (gpuDriver, error)) (inventory gpuinfo.Inventory, e
 	defer func() { err = errors.Join(err, driver.Close()) }()
 	return driver.Inventory()
 }
-
-// proc returns the proc file system.
-func proc() fs.FS { return os.DirFS("/proc") }

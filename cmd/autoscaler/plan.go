@@ -20,7 +20,6 @@ import (
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
-// planFlags are the flags of `plan`.
 type planFlags struct {
 	server                   cli.ServerFlags
 	output, whatIf, snapshot string

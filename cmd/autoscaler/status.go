@@ -17,12 +17,6 @@ type showFlags struct {
 	output string
 }
 
-// addTo adds the flags to a command.
-func (f *showFlags) addTo(cmd *cobra.Command) {
-	f.server.AddTo(cmd)
-	cli.Output(cmd.Flags(), &f.output, cli.Outputs...)
-}
-
 func newStatusCommand() *cobra.Command {
 	var flags showFlags
 	cmd := &cobra.Command{
@@ -44,7 +38,8 @@ func newStatusCommand() *cobra.Command {
 			return statusOfCluster(&flags, cmd, args[0])
 		},
 	}
-	flags.addTo(cmd)
+	flags.server.AddTo(cmd)
+	cli.Output(cmd.Flags(), &flags.output, cli.Outputs...)
 	return cmd
 }
 

@@ -392,7 +392,6 @@ func (b *body) bundle(in fieldpath.JSON, most int64) raydemand.Request {
 	return request.Sliced()
 }
 
-// sliceOf decodes a slice requirement.
 func sliceOf(in fieldpath.JSON) *raydemand.SliceRequirement {
 	slice, err := raydemand.ParseSliceRequirement(in.Raw())
 	if bad, ok := errors.AsType[*raydemand.SliceError](err); ok {

@@ -80,8 +80,6 @@ func (c Config) Validate() error {
 	return nil
 }
 
-func (c Config) listen() string { return cmp.Or(c.Listen, DefaultListen) }
-
 // OnLoopback reports whether listen, which is host:port or empty, is reachable from this machine only.
 func OnLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(cmp.Or(listen, DefaultListen))

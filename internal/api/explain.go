@@ -104,8 +104,8 @@ func questionOf(p apiv1.ExplainParams) (planner.Question, error) {
 
 // invalidInput returns the problem of an error of package snapshotfile.
 func invalidInput(err error) error {
-	var input *snapshotfile.InputError
-	if !errors.As(err, &input) {
+	input, is := errors.AsType[*snapshotfile.InputError](err)
+	if !is {
 		return err
 	}
 	fields := []apiv1.FieldError{{Field: input.Field, Value: input.Value, Expected: input.Want}}

@@ -27,22 +27,12 @@ type Access interface {
 	Authorize(context.Context, access.Caller, access.Right) error
 }
 
-// guard checks calls.
 type guard struct {
-	access  Access // nil if nobody is authenticated
+	access  Access // nil if nobody is authenticated; then only calls to a loopback name are accepted
 	callers *callerLimits
 	origins *http.CrossOriginProtection
 	answers *answers
 	now     func() time.Time
-}
-
-// newGuard returns a guard. Without a reviewer it authenticates nobody, and accepts only calls to a loopback name.
-// perSecond limits the calls of each caller; 0 means no limit.
-func newGuard(reviewer Access, perSecond float64, answers *answers, now func() time.Time) *guard {
-	return &guard{
-		access: reviewer, callers: newCallerLimits(perSecond), origins: http.NewCrossOriginProtection(),
-		answers: answers, now: now,
-	}
 }
 
 // checkRoutes returns an error if one of the routes has no row in operations.
@@ -121,7 +111,7 @@ func (g *guard) Caller(c *gin.Context) {
 			return
 		}
 	}
-	setCaller(c, caller)
+	c.Set(callerKey, caller)
 	leave, err := g.callers.Enter(caller.Name, g.now())
 	if err != nil {
 		g.answers.Fail(c, err)

@@ -50,7 +50,6 @@ type callerLimits struct {
 	callers *lru.Cache[string, *callerUse]
 }
 
-// callerUse is what one caller uses.
 type callerUse struct {
 	rate    *rate.Limiter
 	running int

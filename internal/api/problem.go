@@ -195,9 +195,6 @@ type answers struct{ log *slog.Logger }
 // callerKey is the key of the caller in the values of a call.
 const callerKey = "heliostat.dev/caller"
 
-// setCaller stores the caller of c.
-func setCaller(c *gin.Context, caller access.Caller) { c.Set(callerKey, caller) }
-
 // callerOf returns the caller of c: access.Anybody if the server does not authenticate callers, and the zero Caller for
 // operations that are open to all.
 func callerOf(c *gin.Context) access.Caller {

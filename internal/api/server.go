@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,7 +25,7 @@ func NewServer(config Config) (*http.Server, error) {
 		return nil, err
 	}
 	running := &http.Server{
-		Addr:              config.listen(),
+		Addr:              cmp.Or(config.Listen, DefaultListen),
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
@@ -101,11 +102,13 @@ func newServer(config Config) *server {
 	}
 	s.answers = &answers{s.Log}
 	s.relay = newRelay(s.Config, s.answers)
-	s.guard = newGuard(config.Access, config.RequestsPerSecond, s.answers, s.Now)
+	s.guard = &guard{
+		access: config.Access, callers: newCallerLimits(config.RequestsPerSecond),
+		origins: http.NewCrossOriginProtection(), answers: s.answers, now: s.Now,
+	}
 	return s
 }
 
-// answer answers with a body, or with an error if there is one.
 func (s *server) answer(c *gin.Context, body any, err error) {
 	if err != nil {
 		s.answers.Fail(c, err)
@@ -114,7 +117,6 @@ func (s *server) answer(c *gin.Context, body any, err error) {
 	s.answers.JSON(c, http.StatusOK, body)
 }
 
-// fail answers with a problem of a kind.
 func (s *server) fail(c *gin.Context, kind problemKind, detail string) {
 	s.answers.Fail(c, &problem{Kind: kind, Detail: detail})
 }

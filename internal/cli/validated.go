@@ -41,14 +41,13 @@ func (c *validated) Set(text string) error {
 // FlagError says what a flag of a type of pflag takes, where pflag has the error of a function of Go, and what to use
 // instead of a flag that was removed. It returns other errors as they are.
 func FlagError(_ *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
+	if unknown, is := errors.AsType[*pflag.NotExistError](err); is {
 		if instead := removed[unknown.GetSpecifiedName()]; instead != "" {
 			return fmt.Errorf("%w: it was removed; %s", err, instead)
 		}
 	}
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
+	invalid, is := errors.AsType[*pflag.InvalidValueError](err)
+	if !is {
 		return err
 	}
 	flag := invalid.GetFlag()

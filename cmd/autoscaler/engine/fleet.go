@@ -25,8 +25,5 @@ func (f Fleet) Views() []api.View {
 // View returns the last decision of one cluster.
 func (f Fleet) View(key nodepool.ClusterKey) (api.View, bool) {
 	d, known := f.Loop.Decision(key)
-	if !known {
-		return api.View{}, false
-	}
-	return api.View{Decision: d, Shard: f.Shard}, true
+	return api.View{Decision: d, Shard: f.Shard}, known
 }

@@ -42,8 +42,7 @@ type clusterEntries struct {
 	entries []stored
 	bytes   int
 	// last is the goal of the latest decision.
-	last goal
-	// lastID is the latest id.
+	last   goal
 	lastID int64
 }
 
@@ -234,7 +233,6 @@ func compress(value any) ([]byte, error) {
 	return bytes.Clone(out.Bytes()), nil
 }
 
-// decompress reads what compress returned.
 func decompress(out []byte, into any) error {
 	reader, err := gzip.NewReader(bytes.NewReader(out))
 	if err != nil {

@@ -26,7 +26,6 @@ type Leadership struct {
 	asked     atomic.Int64 // when it was first asked while it led, in nanoseconds; 0 before
 }
 
-// newLeadership returns the leadership of this process.
 func newLeadership(manager *kube.Manager, loop *controller.Controller) *Leadership {
 	came := func() int64 { return 0 }
 	if member := manager.Shards(); member != nil {

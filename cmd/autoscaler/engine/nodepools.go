@@ -38,7 +38,6 @@ type nodepoolsView struct {
 	last    atomic.Pointer[nodepoolsReading] // nil before the first
 }
 
-// nodepoolsReading is one reading.
 type nodepoolsReading struct {
 	at     time.Time
 	report apiv1.NodepoolsReport

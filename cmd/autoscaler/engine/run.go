@@ -69,7 +69,8 @@ func (o *options) run(c *cobra.Command) error {
 		return cli.BadInput(err)
 	}
 	config.QPS = o.apiQPS
-	config.UserAgent = userAgent()
+	// Replicas add a name of their own.
+	config.UserAgent = fmt.Sprintf("heliostat/%s (%s/%s)", api.Release, runtime.GOOS, runtime.GOARCH)
 	if o.kube.Single != nil {
 		err := waitWhileParked(ctx, config, *o.kube.Single, parkedPoll, local)
 		if err != nil || ctx.Err() != nil {
@@ -104,7 +105,7 @@ func (o *options) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	o.park = func() { cancel(errParked) }
-	servers := newServers(cancel)
+	servers := &servers{fail: cancel}
 	err := o.work(ctx, servers)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -227,11 +228,6 @@ func (o *options) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// userAgent names this program to the API server: its release and its platform. Replicas add a name of their own.
-func userAgent() string {
-	return fmt.Sprintf("heliostat/%s (%s/%s)", api.Release, runtime.GOOS, runtime.GOARCH)
-}
-
 // readiness is not ready until every RayCluster and pod has been seen once, and until a leader has been known once, so
 // that the first call is answered. A replica that waits for the lease is ready: it can take over.
 type readiness struct {
@@ -257,7 +253,6 @@ func (r *readiness) check() error {
 	return errors.New("the caches of RayClusters and pods are not filled yet")
 }
 
-// leads reports whether this process is the leader.
 func (r *readiness) leads() bool {
 	manager := r.manager.Load()
 	return manager != nil && manager.Leading()

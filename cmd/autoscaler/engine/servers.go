@@ -16,12 +16,9 @@ import (
 
 // servers are the running servers. Only one goroutine may use them.
 type servers struct {
-	fail    context.CancelCauseFunc
+	fail    context.CancelCauseFunc // gets the reason of one that stops before Shutdown
 	running []*http.Server
 }
-
-// newServers returns Servers of which none runs yet. One that stops before Shutdown calls fail with the reason.
-func newServers(fail context.CancelCauseFunc) *servers { return &servers{fail: fail} }
 
 // Limits of simultaneous connections. Further ones wait in the kernel's queue until one closes; idle ones close within
 // seconds.

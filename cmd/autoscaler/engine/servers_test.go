@@ -54,7 +54,7 @@ func TestAPortInUseIsToldAtOnceAndAServerThatEndsEndsTheProcess(t *testing.T) {
 	must(t, err)
 	defer taken.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s := newServers(cancel)
+	s := &servers{fail: cancel}
 	if err := s.start("metrics", serverOf(taken.Addr().String(), nil), 1); err == nil || !strings.Contains(err.Error(), "listening for metrics on "+taken.Addr().String()) {
 		t.Errorf("a port in use: %v", err)
 	}
@@ -89,7 +89,7 @@ func TestAPortOfMetricsThatIsInUseIsRefusedOnlyIfSomebodyChoseIt(t *testing.T) {
 	defer taken.Close()
 	for chosen, wantErr := range map[bool]bool{true: true, false: false} {
 		var log bytes.Buffer
-		s := newServers(func(err error) { t.Error(err) })
+		s := &servers{fail: func(err error) { t.Error(err) }}
 		f := portFlags{Metrics: taken.Addr().String(), MetricsIfFree: !chosen}
 		err := s.StartOthers(&f, http.NotFoundHandler(), func() error { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
 		if (err != nil) != wantErr || wantErr == strings.Contains(log.String(), "no metrics are served") {
@@ -108,7 +108,7 @@ func probesOn(t *testing.T, s *servers, connections int) string {
 }
 
 func TestAConnectionThatAsksNothingTakesNoTimeFromCallsUnderWay(t *testing.T) {
-	s := newServers(func(err error) { t.Error(err) })
+	s := &servers{fail: func(err error) { t.Error(err) }}
 	address := probesOn(t, s, 2)
 	silent, err := net.Dial("tcp", address)
 	must(t, err)
