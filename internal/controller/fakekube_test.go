@@ -20,7 +20,7 @@ type fakeKube struct {
 	cached, fresh *nodepool.Cluster
 	nextErr       error
 	applyErr      error // fails every patch
-	lostAnswer    error // answers every patch that is stored
+	lostAnswer    error // answers every patch and ProvisioningRequest that is stored
 	clusterErr    error
 	freshErr      error
 	freshReads    int
@@ -249,7 +249,7 @@ func (k *fakeKube) Provision(_ context.Context, change nodepool.ProvisioningChan
 			w.Consumes, w.Guard.Version = "", w.Guard.Version+"p"
 		}
 	}
-	return nil
+	return k.lostAnswer
 }
 
 func (k *fakeKube) MayWrite(nodepool.ClusterKey) bool { return !k.deposed }

@@ -77,6 +77,22 @@ func TestAGangIsLaunchedWhenItsNodesAreThere(t *testing.T) {
 	}
 }
 
+// The request is stored, and its answer is lost: pods without it would get nodes beside those that it gets.
+func TestALaunchWaitsForARequestWhoseAnswerWasLost(t *testing.T) {
+	w := provisioningWorld(t, Config{})
+	w.kube.lostAnswer = errors.New("the connection was reset")
+	w.cycle()
+	w.kube.lostAnswer = nil
+	w.kube.cluster.Provisioning.Requests[0].CreatedAt = w.now
+	if d := w.seconds(20); !waits(d) {
+		t.Errorf("reasons %v", d.Plan.Groups[0].Reasons)
+	}
+	w.nothingWritten("the nodes are not there")
+	if left := len(w.kube.cluster.Provisioning.Requests); left != 1 {
+		t.Errorf("%d ProvisioningRequests, want the one that was made", left)
+	}
+}
+
 func TestALaunchThatCanHaveNoProvisioningRequestIsNotDelayed(t *testing.T) {
 	for finding, begin := range map[string]func(*world){
 		provisioning.ProvisioningUnwritten: func(w *world) { w.kube.provisionErr = errors.New("forbidden") },

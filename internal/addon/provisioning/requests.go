@@ -47,6 +47,8 @@ type Requests struct {
 type pauseOf struct {
 	until time.Time
 	why   string
+	// refused: the request could not be created. It may be there all the same, if the answer was lost.
+	refused bool
 }
 
 // Decision is what one cycle does about ProvisioningRequests.
@@ -98,6 +100,9 @@ func HandBack(cluster *nodepool.Cluster) Decision {
 // Refused notes that a request could not be created.
 func (r *Requests) Refused(now time.Time, group string, err error) {
 	r.pause(now, group, "its ProvisioningRequest cannot be created: "+err.Error())
+	last := r.without[group]
+	last.refused = true
+	r.without[group] = last
 }
 
 func (r *Requests) pause(now time.Time, group, why string) {
@@ -240,6 +245,9 @@ func (a *asked) room() int {
 
 // pending waits for the Cluster Autoscaler, but not for ever, also after a restart, and not for more than is needed.
 func (a *asked) pending(request nodepool.ProvisioningRequest, pods int) {
+	if a.r.without[a.group.Name].refused {
+		delete(a.r.without, a.group.Name)
+	}
 	switch {
 	case a.now.Sub(request.CreatedAt) >= patience:
 		a.r.pause(a.now, a.group.Name,
