@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -144,5 +145,23 @@ func TestKindsOfOneClassAreComparedOnceWithTheSameResult(t *testing.T) {
 	}
 	if shared < 100 {
 		t.Errorf("only %d pods were equal to others", shared)
+	}
+}
+
+// TestNodesThatDifferInMemoryHaveTheirOwnRoom: nodes that one label of an instance type, or none, describes may have
+// been bought with more memory. Pods of DaemonSets take as much of each.
+func TestNodesThatDifferInMemoryHaveTheirOwnRoom(t *testing.T) {
+	var nodes []landing.Node
+	for i, gib := range []int64{512, 768, 768} {
+		nodes = append(nodes, landing.Node{Name: fmt.Sprint("n", i), Ready: true,
+			Allocatable: landing.Quantities{"memory": raydemand.Whole(gib << 30), "pods": raydemand.Whole(110)},
+			Use:         &landing.Use{Requests: landing.Quantities{"memory": raydemand.Whole(10 << 30), "pods": raydemand.One}}})
+	}
+	stock := landing.NodesOf(nodes, landing.Pools{Rooms: landing.Rooms(nodes, landing.Config{}, nil)})
+	shape := &landing.PodShape{Requests: landing.Quantities{"memory": raydemand.Whole(505 << 30)}} // fits into 512 GiB
+	places, pods := stock.Places([]landing.Kind{stock.KindOf("g", shape)})
+	places = slices.DeleteFunc(places, func(p landing.Place) bool { return p.New })
+	if room := landing.New(pods, places).Empty().Room(0); room != 2 {
+		t.Errorf("room for %d pods, want one on each of the two larger nodes: %+v", room, places)
 	}
 }

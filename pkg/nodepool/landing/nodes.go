@@ -176,6 +176,9 @@ func lotsOf(nodes []Node, members []int) []lot {
 	var key []byte
 	for _, member := range members {
 		key = appendUse(key[:0], nodes[member].Use)
+		for _, name := range varying { // machines of one type differ by less
+			key = append(strconv.AppendInt(key, WholeUnits(nodes[member].Allocatable[name])>>30, 10), ' ')
+		}
 		at, known := byUse[string(key)]
 		if !known {
 			at = len(lots)
@@ -189,10 +192,10 @@ func lotsOf(nodes []Node, members []int) []lot {
 	return lots
 }
 
-// add joins an equal node. Nodes of a class may differ by some KiB of memory; what all of them have counts.
+// add joins an equal node. Nodes of a lot may differ by some KiB of memory; what all of them have counts.
 func (l *lot) add(node *Node, member int) {
 	l.members = append(l.members, member)
-	for _, name := range []string{"memory", "ephemeral-storage"} {
+	for _, name := range varying {
 		if have, known := l.free[name]; known {
 			l.free[name] = min(have, leftOf(node, name))
 		}
@@ -413,8 +416,10 @@ func namesNode(key string) bool {
 		strings.HasSuffix(key, "timestamp")
 }
 
-// variesByMachine reports whether machines of one type differ in a resource by some KiB.
-func variesByMachine(name string) bool { return name == "memory" || name == "ephemeral-storage" }
+// varying are the resources in which machines of one type differ by some KiB.
+var varying = []string{"memory", "ephemeral-storage"}
+
+func variesByMachine(name string) bool { return slices.Contains(varying, name) }
 
 // class is the nodes of one class (classOf), in the order of all nodes.
 type class struct {
