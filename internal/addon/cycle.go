@@ -66,12 +66,6 @@ func (i Intent) WithoutReductions() Intent {
 	return i
 }
 
-// ConfirmedBy keeps of a fresh intent only the reductions of the first one, so that two lists support each.
-func (i Intent) ConfirmedBy(fresh Intent) Intent {
-	fresh.Set = i.Set.ConfirmedBy(fresh.Set)
-	return fresh
-}
-
 // ReasonOf returns the planner's first reason for a group.
 func (i Intent) ReasonOf(group string) string {
 	for _, g := range i.Plan.Groups {

@@ -72,27 +72,23 @@ type movement struct {
 	movedAt time.Time
 }
 
-// podStatus is where a pod stands.
 type podStatus struct{ pod, status string }
 
 // Observe notes the demand and the pods of a reading. The pods are in the same order each time. The first reading is a
 // change if anything is requested.
 func (m *movement) Observe(now time.Time, demand raydemand.Demand, members []observe.Member) {
-	first := m.pods == nil
-	moved := first || len(members) != len(m.pods) || !reflect.DeepEqual(demand, m.demand)
+	pods := make([]podStatus, len(members))
 	for i := range members {
-		moved = moved || m.pods[i] != podStatusOf(members[i])
+		pods[i] = podStatusOf(members[i])
 	}
-	if !moved {
+	first := m.pods == nil
+	if !first && slices.Equal(pods, m.pods) && reflect.DeepEqual(demand, m.demand) {
 		return
 	}
 	if !first || len(demand.Requests)+len(demand.Gangs) > 0 {
 		m.movedAt = now
 	}
-	m.demand, m.pods = demand, make([]podStatus, len(members))
-	for i := range members {
-		m.pods[i] = podStatusOf(members[i])
-	}
+	m.demand, m.pods = demand, pods
 }
 
 // Recent reports whether something has changed lately.

@@ -51,10 +51,9 @@ func (c *Controller) redecide(r *record, o *addon.Cycle, fresh nodepool.Cluster,
 	o.View.Mode, o.View.Why = c.config.Effective(fresh)
 	r.memory.drains.BoundBadGPUs(&o.View, c.config.DrainBadGPUs, c.config.DrainDeadline)
 	r.memory.RememberFresh(&o.View, &c.config, looking)
-	second := r.memory.Decide(o.View, &c.config, c.compute, r.features)
-	o.Paused = c.paused(r, o.View)
-	o.Intent = first.ConfirmedBy(second)
-	if o.Paused != "" {
+	o.Intent = r.memory.Decide(o.View, &c.config, c.compute, r.features)
+	o.Intent.Set = first.Set.ConfirmedBy(o.Intent.Set) // two lists support each reduction
+	if o.Paused = c.paused(r, o.View); o.Paused != "" {
 		o.Intent.Set = o.Intent.OnlyWaiting()
 	}
 }

@@ -110,8 +110,7 @@ func HeadSummary(err error, head nodepool.Head) string {
 
 // headDetail returns why Ray is not read with everything that the transport reported, for the log.
 func headDetail(err error) string {
-	var failure *raydemand.Failure
-	if errors.As(err, &failure) {
+	if failure, is := errors.AsType[*raydemand.Failure](err); is {
 		return err.Error() + ": " + failure.Detail
 	}
 	return err.Error()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"heliostat.dev/heliostat/internal/controller/observe"
@@ -38,7 +39,7 @@ func (c *Controller) Cycle(ctx context.Context, key nodepool.ClusterKey) time.Du
 		return c.observeFailed(ctx, r, key, err)
 	}
 	if gone := r.memory.Remember(&v, &c.config); gone != nil {
-		r.numGPUs.forget(gone)
+		maps.DeleteFunc(r.numGPUs.groups, func(group string, _ writtenGPUs) bool { return gone(group) })
 		for _, f := range r.features {
 			if f.Forget != nil {
 				f.Forget(gone)

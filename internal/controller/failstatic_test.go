@@ -299,7 +299,7 @@ func TestWhatStopsReductions(t *testing.T) {
 func TestTheDropGuardOutlivesTheRaySession(t *testing.T) {
 	m, v := newMemory(), viewOf(3)
 	m.Remember(&v, settings())
-	m.VoidRay()
+	m.session = newSession()
 	v = later(v, time.Second)
 	v.State.Nodes = v.State.Nodes[:1]
 	joined(&v)

@@ -54,9 +54,6 @@ func newMemory() memory {
 
 func newSession() session { return session{drains: scaledown.Drains{}} }
 
-// VoidRay forgets what was observed of a Ray session that is over.
-func (m *memory) VoidRay() { m.session = newSession() }
-
 // Remember adds a view to the memory, before anything is decided from it. It completes the view: Demand is Ray's demand
 // less what was just placed, and Reverted says what became of the last patch. It returns which groups the RayCluster no
 // longer has if it has just forgotten some, so that the loop forgets them too; otherwise nil.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -151,8 +150,7 @@ func (c *Controller) recordNumGPUs(
 				"to", target.GPUs.String())
 			c.kube.Event(v.Cluster, false, addon.ReasonNumGPUsWritten, message)
 		case addon.ResultRefused:
-			var refusal *nodepool.SyncRefusal
-			errors.As(err, &refusal)
+			refusal, _ := errors.AsType[*nodepool.SyncRefusal](err)
 			r.numGPUs.note(target, refusal, v.Now)
 			numbers.Code, numbers.Why = refusal.Code, refusal.Why
 			message = refusal.Error()
@@ -260,9 +258,4 @@ func (s *numGPUs) note(target nodepool.NumGPUsTarget, refusal *nodepool.SyncRefu
 		s.groups = map[string]writtenGPUs{}
 	}
 	s.groups[target.Group] = known
-}
-
-// forget forgets groups that are gone.
-func (s *numGPUs) forget(gone func(group string) bool) {
-	maps.DeleteFunc(s.groups, func(group string, _ writtenGPUs) bool { return gone(group) })
 }

@@ -233,7 +233,6 @@ type promisedGroup struct {
 
 func promisedGroupOf(p *nodepool.Promise) promisedGroup { return promisedGroup{p.RayCluster, p.Group} }
 
-// addPromise adds pods of a group.
 func addPromise(promises []*nodepool.Promise, more *nodepool.Promise) []*nodepool.Promise {
 	for i, p := range promises {
 		if promisedGroupOf(p) == promisedGroupOf(more) {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,18 +73,14 @@ func (c *Controller) recreated(r *record, uid string) {
 
 // voidRay forgets what was observed of a Ray session that is over, and what was reported to it.
 func (r *record) voidRay() {
-	r.memory.VoidRay()
+	r.memory.session = newSession()
 	r.lastReport, r.reportedAt = raydemand.Report{}, time.Time{}
 }
 
 // keepRecent keeps the latest actions for the web page; those that scale nothing would displace the others.
 func (r *record) keepRecent(actions []addon.Action) {
 	const kept = 30
-	for _, a := range actions {
-		if !a.ScalesNothing() {
-			r.recent = append(r.recent, a)
-		}
-	}
+	r.recent = append(r.recent, slices.DeleteFunc(slices.Clone(actions), addon.Action.ScalesNothing)...)
 	if surplus := len(r.recent) - kept; surplus > 0 {
 		r.recent = append([]addon.Action(nil), r.recent[surplus:]...)
 	}

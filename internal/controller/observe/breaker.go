@@ -155,7 +155,6 @@ func (b Breakers) Observe(
 // finds room, a gang scheduler does not always say of each pod.
 const gangPatience = 15 * time.Minute
 
-// countPods counts the pods of each group.
 func countPods(now time.Time, cluster nodepool.Cluster, members []Member) map[string]podCounts {
 	seen, counted, unschedulable := map[string]podCounts{}, map[string]int{}, map[string]string{}
 	for _, m := range members {
@@ -165,7 +164,7 @@ func countPods(now time.Time, cluster nodepool.Cluster, members []Member) map[st
 			if s.failed == nil {
 				s.failed = map[string]string{}
 			}
-			s.failed[m.UID] = failureOf(m)
+			s.failed[m.UID] = m.Pod + ": " + cmp.Or(m.FailedWhy, "its Ray container ended; see its log")
 		}
 		if m.Counted() {
 			counted[m.Group]++
@@ -194,10 +193,6 @@ func countPods(now time.Time, cluster nodepool.Cluster, members []Member) map[st
 		seen[g.Name] = s
 	}
 	return seen
-}
-
-func failureOf(m Member) string {
-	return m.Pod + ": " + cmp.Or(m.FailedWhy, "its Ray container ended; see its log")
 }
 
 // Pause restarts the clocks of waiting groups: while the GCS does not answer, no join can be observed.

@@ -80,14 +80,8 @@ func (s Shapes) Of(g nodepool.WorkerGroup) raydemand.Bundle {
 		return g.Resources
 	}
 	resources := known.hinted.Clone()
-	for name := range resources {
-		if _, declared := g.Resources[name]; !declared && name == raydemand.GPU {
-			delete(resources, name) // the GPUs of an older pod say nothing about a spec that names none
-		}
-	}
-	for name, amount := range g.Resources {
-		resources[name] = amount
-	}
+	delete(resources, raydemand.GPU) // the GPUs of an older pod say nothing about a spec that names none
+	maps.Copy(resources, g.Resources)
 	return resources
 }
 

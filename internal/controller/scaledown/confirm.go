@@ -91,11 +91,8 @@ func (s Set) ConfirmedByRay(members []observe.Member, proves bool) Set {
 			changed[unitOf(w.Group, w.Replica, w.Pod)] = true
 		}
 	}
-	for _, w := range s.Drains {
-		if !changed[unitOf(w.Group, w.Replica, w.Pod)] {
-			kept.Drains = append(kept.Drains, w)
-		}
-	}
+	kept.Drains = slices.DeleteFunc(slices.Clone(s.Drains),
+		func(w DrainRequest) bool { return changed[unitOf(w.Group, w.Replica, w.Pod)] })
 	return kept
 }
 

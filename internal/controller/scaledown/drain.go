@@ -2,6 +2,7 @@ package scaledown
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -114,16 +115,14 @@ func (d Drains) Observe(now time.Time, nodes []raydemand.Node, timeout time.Dura
 			case known == nil:
 			case known.failed(now, timeout):
 				known.Refuse(now)
-			case known.refused() && workedSince(n, known.askedAt, now):
+			case known.answered && !known.accepted && workedSince(n, known.askedAt, now):
 				delete(d, n.ID) // Ray was right to refuse; the idle timeout restarts by itself
 			}
 		}
 	}
-	for id, entry := range d {
-		if !entry.accepted && !slices.ContainsFunc(nodes, func(n raydemand.Node) bool { return n.ID == id }) {
-			delete(d, id)
-		}
-	}
+	maps.DeleteFunc(d, func(id raydemand.NodeID, entry *drainState) bool {
+		return !entry.accepted && !slices.ContainsFunc(nodes, func(n raydemand.Node) bool { return n.ID == id })
+	})
 }
 
 // KeepDeadlines lets work on a draining node continue for wait while its group is above its maximum. In a group within
@@ -170,11 +169,10 @@ func (d Drains) Prune(members []observe.Member) {
 	for _, m := range members {
 		pods[m.Pod] = m
 	}
-	for id, entry := range d {
-		if m, exists := pods[entry.Pod]; !exists || m.Joined() && m.Node.ID != id {
-			delete(d, id)
-		}
-	}
+	maps.DeleteFunc(d, func(id raydemand.NodeID, entry *drainState) bool {
+		m, exists := pods[entry.Pod]
+		return !exists || m.Joined() && m.Node.ID != id
+	})
 }
 
 // failed reports whether a drain that seemed under way cannot be: the node has stayed for too long.
@@ -184,8 +182,6 @@ func (d *drainState) failed(now time.Time, timeout time.Duration) bool {
 	}
 	return !d.answered && now.Sub(d.askedAt) > answerWait
 }
-
-func (d *drainState) refused() bool { return d.answered && !d.accepted }
 
 // workedSince reports whether the node has had work since then, according to Ray.
 func workedSince(n *raydemand.Node, then, now time.Time) bool {

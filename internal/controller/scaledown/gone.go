@@ -1,6 +1,7 @@
 package scaledown
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -67,11 +68,9 @@ func (n NamedPods) WithReturned(v observe.View, drains Drains, allocationTimeout
 			returned[m.Pod] = n[m.Pod] && !drains.acceptedPod(m.Pod)
 		}
 	}
-	for pod := range n {
-		if !slices.ContainsFunc(v.Members, func(m observe.Member) bool { return m.Pod == pod }) {
-			delete(n, pod)
-		}
-	}
+	maps.DeleteFunc(n, func(pod string, _ bool) bool {
+		return !slices.ContainsFunc(v.Members, func(m observe.Member) bool { return m.Pod == pod })
+	})
 	if len(returned) > 0 {
 		cluster.Workers = slices.Clone(cluster.Workers)
 		for i := range cluster.Workers {
