@@ -51,9 +51,8 @@ func (f *findings) truncated(shapes, gangs int) {
 }
 
 // shortened truncates text from a head so that it fits into a log line or an Event.
-func shortened(text string) string { return shortenedTo(200, text) }
-
-func shortenedTo(most int, text string) string {
+func shortened(text string) string {
+	const most = 200
 	if len(text) > most {
 		text = text[:most] + "…"
 	}

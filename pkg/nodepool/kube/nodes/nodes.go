@@ -170,7 +170,9 @@ func (n *nodes) Start(ctx context.Context) error {
 	wg.Go(func() { n.publish(ctx) })
 	source := reflector.Of("nodes", &corev1.Node{}, n.client, metav1.ListOptions{}, n.log)
 	source.Forbidden, source.Failed = n.forbid, n.failed
-	source.Into(ctx, n.store())
+	source.Into(ctx, &reflector.Store[*corev1.Node]{
+		Put: n.update, Remove: n.remove, ReplaceAll: n.replace, Strip: decode.Strip,
+	})
 	wg.Wait()
 	return nil
 }
@@ -291,16 +293,6 @@ func (n *nodes) touchUse() {
 	select {
 	case n.dirty <- struct{}{}:
 	default:
-	}
-}
-
-// store passes what a reflector reads to n.
-func (n *nodes) store() *reflector.Store[*corev1.Node] {
-	return &reflector.Store[*corev1.Node]{
-		Put:        n.update,
-		Remove:     n.remove,
-		ReplaceAll: n.replace,
-		Strip:      decode.Strip,
 	}
 }
 

@@ -66,7 +66,9 @@ func (p *nodePods) Start(ctx context.Context) error {
 	source := reflector.Of("pods on nodes", &corev1.Pod{}, p.client,
 		metav1.ListOptions{FieldSelector: boundAlive}, p.log)
 	source.Forbidden = p.forbid
-	source.Into(ctx, p.store())
+	source.Into(ctx, &reflector.Store[*seenPod]{
+		Put: p.update, Remove: p.remove, ReplaceAll: p.replace, Strip: p.seen,
+	})
 	return nil
 }
 
@@ -90,11 +92,6 @@ func (p *nodePods) seen(object any) (any, error) {
 		s.bound, s.name.Namespace, s.node = &bound, bound.Namespace, bound.Node // pods share these texts
 	}
 	return s, nil
-}
-
-// store passes what a reflector reads to p.
-func (p *nodePods) store() *reflector.Store[*seenPod] {
-	return &reflector.Store[*seenPod]{Put: p.update, Remove: p.remove, ReplaceAll: p.replace, Strip: p.seen}
 }
 
 // update keeps a pod. Most updates change the status and nothing that is kept.

@@ -13,6 +13,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/decode"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/dra"
 	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
@@ -51,7 +52,7 @@ func New(c Config) *Watch {
 	w.nodes.configure(c.GPUs, c.Pools)
 	w.nodes.readUse(c.Core.Pods(metav1.NamespaceAll), newNodeDevices(
 		deviceClientsOf(c.Dynamic),
-		reflector.Serves(c.Discovery, resourcev1.SchemeGroupVersion.String(), "resourceslices"),
+		reflector.Serves(c.Discovery, resourcev1.SchemeGroupVersion.WithResource(dra.ResourceSlices)),
 		c.Logger,
 		w.nodes.touchDevices,
 	))
@@ -65,11 +66,7 @@ func New(c Config) *Watch {
 		c.Namespaces, c.Logger)
 	w.claims = newClaimWatch(
 		c.Dynamic.Resource(decode.NodeClaimResource),
-		reflector.Serves(
-			c.Discovery,
-			decode.NodeClaimResource.GroupVersion().String(),
-			decode.NodeClaimResource.Resource,
-		),
+		reflector.Serves(c.Discovery, decode.NodeClaimResource),
 		c.Logger,
 	)
 	return w

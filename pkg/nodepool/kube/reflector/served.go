@@ -85,17 +85,15 @@ func (s Served) Source(resource, namespace, selector string, unread func(why str
 }
 
 // Serves returns a function that reports whether the API server has a resource; nil means that it did not answer.
-func Serves(client discovery.ServerResourcesInterface, groupVersion, resource string) func(context.Context) *bool {
+func Serves(
+	client discovery.ServerResourcesInterface, kind schema.GroupVersionResource,
+) func(context.Context) *bool {
+	served := Served{Discovery: client, Group: kind.Group, Versions: []string{kind.Version}, Resource: kind.Resource}
 	return func(context.Context) *bool {
-		list, err := client.ServerResourcesForGroupVersion(groupVersion)
-		switch {
-		case apierrors.IsNotFound(err):
-			return new(bool)
-		case err != nil:
-			return nil
+		if _, err := served.Version(); err == nil || apierrors.IsNotFound(err) {
+			return new(err == nil)
 		}
-		found := slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource })
-		return &found
+		return nil
 	}
 }
 

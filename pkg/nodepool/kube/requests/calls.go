@@ -214,7 +214,7 @@ func (o Calls) Delete(
 			return err
 		}
 		err = o.client(key.Namespace).Delete(ctx, id, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
-			UID: new(uid(known.UID)), ResourceVersion: &known.ResourceVersion}})
+			UID: new(types.UID(known.UID)), ResourceVersion: &known.ResourceVersion}})
 		if err == nil || apierrors.IsNotFound(err) {
 			o.Store.deleted(&known)
 		}

@@ -254,12 +254,8 @@ func encodeSpec(object *unstructured.Unstructured, r *nodepool.OwnedRequest) err
 		renewed := metav1.NewMicroTime(r.RenewedAt)
 		form.LeaseSeconds, form.RenewTime = &r.LeaseSeconds, &renewed
 	}
-	text, err := json.Marshal(form)
-	if err != nil {
-		return err
-	}
 	var spec map[string]any
-	if err := json.Unmarshal(text, &spec); err != nil {
+	if err := decodeExactly(form, &spec); err != nil {
 		return err
 	}
 	object.Object["spec"] = spec
@@ -269,11 +265,10 @@ func encodeSpec(object *unstructured.Unstructured, r *nodepool.OwnedRequest) err
 // own makes a RayCluster the owner of an object, so that both are deleted together.
 func own(object *unstructured.Unstructured, cluster nodepool.ClusterReference) {
 	object.SetOwnerReferences(append(object.GetOwnerReferences(), metav1.OwnerReference{
-		APIVersion: rayv1.SchemeGroupVersion.String(), Kind: rayClusterKind, Name: cluster.Name, UID: uid(cluster.UID),
+		APIVersion: rayv1.SchemeGroupVersion.String(), Kind: rayClusterKind, Name: cluster.Name,
+		UID: types.UID(cluster.UID),
 	}))
 }
 
 // requestKey is the namespace and name of a ResourceRequest.
 type requestKey struct{ namespace, name string }
-
-func uid(text string) types.UID { return types.UID(text) }

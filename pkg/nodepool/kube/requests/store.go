@@ -70,7 +70,7 @@ type Config struct {
 
 // New prepares a store; Start begins to watch.
 func New(c Config) *Store {
-	return newStore(c, reflector.Serves(c.Discovery, v1alpha1.GroupVersion.String(), v1alpha1.Resource.Resource))
+	return newStore(c, reflector.Serves(c.Discovery, v1alpha1.Resource))
 }
 
 func newStore(c Config, known func(context.Context) *bool) *Store {

@@ -2,12 +2,11 @@ package requests
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"heliostat.dev/heliostat/api/v1alpha1"
@@ -55,7 +54,7 @@ func (s *Store) replace(namespace string, list []*nodepool.OwnedRequest, version
 	if late {
 		s.log.Info("ResourceRequests are readable", "namespace", namespace, "requests", len(list))
 	}
-	s.notify(distinct(changed))
+	s.notify(sets.New(changed...).UnsortedList())
 }
 
 // follow watches one namespace. If there are no ResourceRequests, or they are forbidden, it retries soon.
@@ -103,7 +102,7 @@ func (s *Store) miss(ctx context.Context, namespace string, err error) {
 		return
 	}
 	s.log.Info("cannot read ResourceRequests", "namespace", namespace, "reason", why, "nothingIsTakenAway", !settled)
-	s.notify(distinct(lost))
+	s.notify(sets.New(lost...).UnsortedList())
 }
 
 // resume notes that a watch continues where it broke off, so that it missed nothing.
@@ -127,12 +126,4 @@ func (s *Store) each(namespace string, f func(requestKey, *nodepool.OwnedRequest
 			f(requestKey{of, name}, r)
 		}
 	}
-}
-
-func distinct(keys []nodepool.ClusterKey) []nodepool.ClusterKey {
-	set := map[nodepool.ClusterKey]bool{}
-	for _, key := range keys {
-		set[key] = true
-	}
-	return slices.Collect(maps.Keys(set))
 }

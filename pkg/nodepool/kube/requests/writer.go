@@ -141,7 +141,7 @@ func (w *Writer) write(ctx context.Context, u *nodepool.OwnedUpdate) error {
 	client := w.client.Namespace(u.Namespace)
 	if u.Delete {
 		err := client.Delete(ctx, u.Name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: new(uid(u.UID)), ResourceVersion: &u.ResourceVersion}})
+			Preconditions: &metav1.Preconditions{UID: new(types.UID(u.UID)), ResourceVersion: &u.ResourceVersion}})
 		if apierrors.IsConflict(err) {
 			return nil // it was renewed, or another object has the name now
 		}
