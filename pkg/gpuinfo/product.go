@@ -64,17 +64,11 @@ func (p Profile) Plain() bool { return !strings.ContainsAny(p.Name, "+-") }
 
 // Profile returns the profile with this name, in either spelling.
 func (p Product) Profile(name string) (Profile, bool) {
+	if parsed, err := ParseProfile(name); err == nil {
+		name = parsed.String()
+	}
 	for _, profile := range p.Profiles {
 		if profile.Name == name {
-			return profile, true
-		}
-	}
-	wanted, err := ParseProfile(name)
-	if err != nil {
-		return Profile{}, false
-	}
-	for _, profile := range p.Profiles {
-		if profile.Name == wanted.String() {
 			return profile, true
 		}
 	}

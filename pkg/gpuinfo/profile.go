@@ -3,6 +3,7 @@ package gpuinfo
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -107,20 +108,13 @@ func OfCard(profile string) (slices, card int, known bool) {
 
 // Exists reports whether a known product has this profile, under this name or under the name that another driver uses.
 func Exists(name ProfileName) bool {
-	for _, product := range assembled() {
-		if product.Has(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(assembled(), func(product Product) bool { return product.Has(name) })
 }
 
 // Has reports whether the product has this profile, under this name or under the name that another driver uses.
 func (p Product) Has(name ProfileName) bool {
-	for _, profile := range p.Profiles {
-		if known, err := ParseProfile(profile.Name); err == nil && known.Near(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Profiles, func(profile Profile) bool {
+		known, err := ParseProfile(profile.Name)
+		return err == nil && known.Near(name)
+	})
 }

@@ -3,6 +3,7 @@ package nodepool
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
@@ -99,15 +100,7 @@ func (c *Cluster) SyncRefusal(g *WorkerGroup) *SyncRefusal {
 
 // Empty reports whether the group has no pod, including terminating ones, and should have none.
 func (c *Cluster) Empty(g *WorkerGroup) bool {
-	if g.Goal() > 0 {
-		return false
-	}
-	for _, w := range c.Workers {
-		if w.Group == g.Name {
-			return false
-		}
-	}
-	return true
+	return g.Goal() <= 0 && !slices.ContainsFunc(c.Workers, func(w Worker) bool { return w.Group == g.Name })
 }
 
 // NumGPUsTarget is the number of GPUs that one worker group should declare.

@@ -153,8 +153,7 @@ func (m *Manager) conflictOrRefusal(
 	if again, err := build(object.Object); err != nil || !bytes.Equal(again, patch) {
 		return invalid
 	}
-	var answer *apierrors.StatusError
-	errors.As(invalid, &answer)
+	answer, _ := errors.AsType[*apierrors.StatusError](invalid)
 	return fmt.Errorf("%s %s: refused by the API server: %w", doing, key, answer)
 }
 

@@ -99,9 +99,7 @@ const (
 // the API server has its own fairness.
 func limited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	if config.QPS == 0 {
-		config.QPS = DefaultQPS
-	}
+	config.QPS = cmp.Or(config.QPS, DefaultQPS)
 	config.Burst = max(1, int(burst*config.QPS))
 	return config
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 
@@ -25,10 +26,7 @@ func newPolled(m *Manager) (*polled, error) {
 }
 
 func (p *polled) run(ctx context.Context) error {
-	interval := p.m.options.Poll
-	if interval == 0 {
-		interval = reflector.DefaultPoll
-	}
+	interval := cmp.Or(p.m.options.Poll, reflector.DefaultPoll)
 	if p.m.pods.Await(ctx) != nil {
 		return nil
 	}

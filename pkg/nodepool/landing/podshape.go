@@ -106,11 +106,8 @@ func (t Toleration) tolerates(taint sharing.Taint) bool {
 // extended resource that a pod requests, nvidia.com/gpu and google.com/tpu, so templates rarely have it
 // (docs/reference/facts.md#gke-toleration).
 func (p *PodShape) Tolerates(node *Node, taint sharing.Taint) bool {
-	if slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) }) {
-		return true
-	}
-	return taint.Effect == sharing.NoSchedule && strings.Contains(taint.Key, "/") && p.Requests[taint.Key] > 0 &&
-		onGKE(node)
+	return slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) }) ||
+		taint.Effect == sharing.NoSchedule && strings.Contains(taint.Key, "/") && p.Requests[taint.Key] > 0 && onGKE(node)
 }
 
 // onGKE reports whether the node is of GKE.

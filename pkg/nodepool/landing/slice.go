@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -282,10 +283,7 @@ func (w sliceRequest) share(s *Slice, node sharing.GPUs) {
 	if w.resource.Role != gpuinfo.Devices {
 		return // It is percent of a card of unknown size.
 	}
-	percent := w.memoryPercent
-	if percent == 0 {
-		percent = 100
-	}
+	percent := cmp.Or(w.memoryPercent, 100)
 	unit, known := node.MemoryUnit(w.memoryResource)
 	memory := w.memory * unit
 	needed := memory

@@ -4,6 +4,8 @@
 package price
 
 import (
+	"cmp"
+
 	"heliostat.dev/heliostat/pkg/gpuinfo"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
@@ -48,10 +50,7 @@ func (b *Book) Node(node *landing.Node) (hourly float64, known bool) {
 	if b == nil {
 		return 0, false
 	}
-	kind := node.Labels["node.kubernetes.io/instance-type"]
-	if kind == "" {
-		kind = node.Labels["beta.kubernetes.io/instance-type"]
-	}
+	kind := cmp.Or(node.Labels["node.kubernetes.io/instance-type"], node.Labels["beta.kubernetes.io/instance-type"])
 	if landing.Spot(node.Labels) {
 		if hourly, known = b.Spot[kind]; known {
 			return hourly, true

@@ -171,9 +171,7 @@ func (c *Card) join(seen gpuinfo.Card) {
 	if c.Healthy == nil || !seen.Healthy {
 		c.Healthy = &seen.Healthy
 	}
-	if c.Problem == "" {
-		c.Problem = seen.Problem
-	}
+	c.Problem = cmp.Or(c.Problem, seen.Problem)
 	if !seen.Healthy {
 		c.empty()
 	}

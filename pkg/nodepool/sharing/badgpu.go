@@ -166,20 +166,13 @@ func (f BadGPU) Is(id string) bool {
 }
 
 // IsGPUCondition reports whether a node condition of this type is about GPUs.
-func IsGPUCondition(name string) bool {
-	for _, row := range BadGPUSigns {
-		if row.Kind == conditionSign && row.Name == name {
-			return true
-		}
-	}
-	return false
-}
+func IsGPUCondition(name string) bool { return isSign(conditionSign, name) }
 
 // OfBadGPU reports whether the taint is a sign that GPUs of the node are bad.
-func (t Taint) OfBadGPU() bool {
-	return slices.ContainsFunc(BadGPUSigns, func(row BadGPUSign) bool {
-		return row.Kind == taintSign && row.Name == t.Key
-	})
+func (t Taint) OfBadGPU() bool { return isSign(taintSign, t.Key) }
+
+func isSign(kind, name string) bool {
+	return slices.ContainsFunc(BadGPUSigns, func(row BadGPUSign) bool { return row.Kind == kind && row.Name == name })
 }
 
 // readBadGPUs finds the signs that GPUs of the node are bad.

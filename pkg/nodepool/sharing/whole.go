@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -53,9 +54,7 @@ func (r *reading) readWhole() bool {
 	case units != "" && r.moreThanCards(units):
 		return false
 	}
-	if units == "" {
-		units = gpuinfo.NvidiaGPU
-	}
+	units = cmp.Or(units, gpuinfo.NvidiaGPU)
 	if cards, _, known := r.cardCount(); known {
 		r.cards(cards)
 	}

@@ -1,6 +1,7 @@
 package gcs
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -28,12 +29,9 @@ func (f *findings) add(finding raydemand.Finding) {
 }
 
 func (f *findings) badValue(object, field, seen, why string) {
-	if object == "" {
-		object = "Ray head"
-	}
 	f.add(raydemand.Finding{
 		Code: FindingBadValue, Severity: raydemand.Warning,
-		Object: shortened(object), Field: shortened(field), Seen: shortened(seen), Why: why,
+		Object: shortened(cmp.Or(object, "Ray head")), Field: shortened(field), Seen: shortened(seen), Why: why,
 		Fix: "look at the head's GCS log; a value like this is a fault in Ray or in what answers at its address",
 	})
 }

@@ -1,6 +1,7 @@
 package gcs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -78,11 +79,4 @@ func residentOf(actor *raypb.ActorTableData) (raydemand.Resident, error) {
 }
 
 // nilID reports whether an id names nothing: Ray writes no bytes, or only 0xff.
-func nilID(id []byte) bool {
-	for _, b := range id {
-		if b != 0xff {
-			return false
-		}
-	}
-	return true
-}
+func nilID(id []byte) bool { return len(bytes.TrimLeft(id, "\xff")) == 0 }

@@ -146,8 +146,7 @@ func sliceOf(in fieldpath.JSON) *raydemand.SliceRequirement {
 		return nil
 	}
 	required, err := raydemand.ParseSliceRequirement(in.Raw())
-	var refused *raydemand.SliceError
-	if errors.As(err, &refused) {
+	if refused, is := errors.AsType[*raydemand.SliceError](err); is {
 		in.FailBelow(refused.Field, refused.Value, refused.Want)
 	}
 	return required

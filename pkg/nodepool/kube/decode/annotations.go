@@ -78,11 +78,8 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 				"write managed, shadow or off")
 		}
 	}
-	switch annotations[FreezeAnnotation] {
-	case "", "false":
-	case "true":
-		cluster.Freeze = true
-	default:
+	var readable bool
+	if cluster.Freeze, readable = flagOf(annotations[FreezeAnnotation]); !readable {
 		cluster.Freeze = true
 		unreadable(FreezeAnnotation, "it is neither true nor false; Heliostat writes nothing",
 			"write true, or remove it")
@@ -152,11 +149,7 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 				"remove it, and ask again with autoscaler give-back")
 		}
 	}
-	switch annotations[giveback.ReclaimableAnnotation] {
-	case "", "false":
-	case "true":
-		cluster.Reclaimable = true
-	default:
+	if cluster.Reclaimable, readable = flagOf(annotations[giveback.ReclaimableAnnotation]); !readable {
 		unreadable(giveback.ReclaimableAnnotation,
 			"it is neither true nor false; no RayCluster takes GPUs from this one", "write true, or remove it")
 	}
@@ -168,6 +161,11 @@ func readAnnotations(metadata Fields, cluster *nodepool.Cluster) {
 				"remove it; the next taking writes it")
 		}
 	}
+}
+
+// flagOf reads an annotation that is true or false, and false without one. Any other text is not readable.
+func flagOf(text string) (is, readable bool) {
+	return text == "true", text == "true" || text == "false" || text == ""
 }
 
 // unreadableAnnotation reports an annotation, or a field in one.
@@ -218,7 +216,7 @@ func priceGroups(metadata Fields, cluster *nodepool.Cluster) {
 
 // annotateGroups sets what the annotations say of all groups.
 func annotateGroups(metadata Fields, groups []nodepool.WorkerGroup) {
-	annotations, sync, provisions := metadata.Texts("annotations"), nodepool.SyncReport, false
+	annotations, sync := metadata.Texts("annotations"), nodepool.SyncReport
 	if text := annotations[NumGPUsSyncAnnotation]; text != "" {
 		if sync = nodepool.SyncMode(text); !sync.Valid() {
 			sync = nodepool.SyncReport
@@ -227,12 +225,9 @@ func annotateGroups(metadata Fields, groups []nodepool.WorkerGroup) {
 				"write report, when-empty or enforce")
 		}
 	}
-	switch text := annotations[nodepool.ProvisioningAnnotation]; text {
-	case "", "false":
-	case "true":
-		provisions = true
-	default:
-		unreadableAnnotation(metadata, nodepool.ProvisioningAnnotation, text,
+	provisions, readable := flagOf(annotations[nodepool.ProvisioningAnnotation])
+	if !readable {
+		unreadableAnnotation(metadata, nodepool.ProvisioningAnnotation, annotations[nodepool.ProvisioningAnnotation],
 			"it is neither true nor false; no ProvisioningRequest is created", "write true, or remove it")
 	}
 	for i := range groups {

@@ -180,25 +180,16 @@ func neighborsOf(pod *corev1.Pod) *landing.Neighbors {
 	}
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
-			for _, port := range hostPortsOnly(containers[i].Ports) {
-				n.HostPorts = append(n.HostPorts, landing.HostPort{
-					IP: port.HostIP, Protocol: string(port.Protocol), Port: int64(port.HostPort)})
+			for _, port := range containers[i].Ports {
+				// For a pod on the node's network, the API server lists all its ports as ports of the node.
+				if port.HostPort > 0 {
+					n.HostPorts = append(n.HostPorts, landing.HostPort{
+						IP: port.HostIP, Protocol: string(port.Protocol), Port: int64(port.HostPort)})
+				}
 			}
 		}
 	}
 	return n
-}
-
-// hostPortsOnly keeps the ports of the node. For a pod on the node's network, the API server lists all its ports as
-// such.
-func hostPortsOnly(ports []corev1.ContainerPort) (kept []corev1.ContainerPort) {
-	for _, port := range ports {
-		if port.HostPort > 0 {
-			kept = append(kept, corev1.ContainerPort{
-				HostIP: port.HostIP, Protocol: port.Protocol, HostPort: port.HostPort})
-		}
-	}
-	return kept
 }
 
 // antiAffinity returns the terms of a pod's required anti-affinity.

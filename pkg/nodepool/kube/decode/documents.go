@@ -159,8 +159,7 @@ type reading struct {
 func (r *reading) document(document []byte, at Place) error {
 	object := map[string]any{}
 	if err := utiljson.Unmarshal(document, &object); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
+		if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 			return fmt.Errorf("%w: the document is of type %s", ErrNoObject, wrong.Value)
 		}
 		return fmt.Errorf("%w: %w", ErrNoObject, err)

@@ -61,10 +61,7 @@ func terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 // reconcile of the operator.
 func describeHead(object Fields, shape *landing.PodShape, key nodepool.ClusterKey, pod *corev1.Pod) nodepool.Head {
 	status := object.Object("status").Object("head")
-	service := status.Text("serviceName")
-	if service == "" {
-		service = key.Name + "-head-svc"
-	}
+	service := cmp.Or(status.Text("serviceName"), key.Name+"-head-svc")
 	head := nodepool.Head{
 		GCSPort:     gcsPort(object.Object("spec").Object("headGroupSpec"), pod),
 		ServiceFQDN: service + "." + key.Namespace + ".svc.cluster.local",

@@ -9,6 +9,7 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -304,10 +305,8 @@ func ClaimDeparture(object *unstructured.Unstructured) (node string, notice *dep
 
 // disruptionOf returns why Karpenter itself ends a machine: Underutilized, Empty, Drifted; empty if it does not.
 func disruptionOf(conditions []metav1.Condition) string {
-	for i := range conditions {
-		if c := &conditions[i]; c.Type == claimDisruption && c.Status == metav1.ConditionTrue {
-			return c.Reason
-		}
+	if c := meta.FindStatusCondition(conditions, claimDisruption); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"maps"
 	"time"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
@@ -70,9 +71,7 @@ func (c *claimWatch) noteLeaving(claim, node string, notice *departure.Notice) {
 		return
 	}
 	leaving := make(map[string]*departure.Notice, len(c.leaving)+1)
-	for name, known := range c.leaving {
-		leaving[name] = known
-	}
+	maps.Copy(leaving, c.leaving)
 	delete(leaving, before)
 	delete(c.leavingNode, claim)
 	if notice != nil {
