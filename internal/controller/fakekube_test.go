@@ -18,16 +18,16 @@ type fakeKube struct {
 	cluster nodepool.Cluster
 	// cached, when set, is what the cache still shows; fresh what a fresh read shows.
 	cached, fresh *nodepool.Cluster
-	nextErr       error
+	nextErr       error // fails the next of them
 	applyErr      error // fails every patch
-	lostAnswer    error // answers every patch and ProvisioningRequest that is stored
+	lostAnswer    error // answers each write that is stored
 	clusterErr    error
 	freshErr      error
 	freshReads    int
 	onFresh       func() // runs during each fresh read
 	recording     func() // runs during each Event
 	owners        func() // runs while the owners are read
-	writing       func() // runs during each Apply
+	writing       func() // runs during each Apply, Provision, and write of a reservation
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
 	reading       func()    // runs before each read of the caches
@@ -63,6 +63,9 @@ func (k *fakeKube) KeepNodes(_ context.Context, change nodepool.BufferChange) er
 
 // BeginGiveBack shows what is written at the next reading.
 func (k *fakeKube) BeginGiveBack(_ context.Context, _ nodepool.Cluster, r *reservation.Reservation) error {
+	if err := k.begin(); err != nil {
+		return err
+	}
 	if len(k.beginErrs) > 0 {
 		err := k.beginErrs[0]
 		k.beginErrs = k.beginErrs[1:]
@@ -72,16 +75,29 @@ func (k *fakeKube) BeginGiveBack(_ context.Context, _ nodepool.Cluster, r *reser
 	if r.Taker != "" {
 		k.cluster.Reclaimed = r.Takings(k.cluster.Reclaimed)
 	}
-	return nil
+	return k.lostAnswer
+}
+
+// begin begins a write.
+func (k *fakeKube) begin() error {
+	if k.writing != nil {
+		k.writing()
+	}
+	err := k.nextErr
+	k.nextErr = nil
+	return err
 }
 
 // EndGiveBack ends the reservation that the reader knew, or without a reading any.
 func (k *fakeKube) EndGiveBack(_ context.Context, of nodepool.Cluster) error {
+	if err := k.begin(); err != nil {
+		return err
+	}
 	if of.UID != "" && k.cluster.GiveBack != of.GiveBackOver {
 		return nodepool.ErrConflict
 	}
 	k.cluster.GiveBack = nil
-	return nil
+	return k.lostAnswer
 }
 
 func (k *fakeKube) Enqueue(nodepool.ClusterKey) {
@@ -225,13 +241,16 @@ func (k *fakeKube) Provision(_ context.Context, change nodepool.ProvisioningChan
 	if k.provisionErr != nil {
 		return k.provisionErr
 	}
+	if err := k.begin(); err != nil {
+		return err
+	}
 	k.provisions = append(k.provisions, change)
 	known := nodepool.Provisioning{Requests: slices.Clone(k.cluster.Provisioning.Requests)}
 	same := func(r nodepool.ProvisioningRequest) bool { return r.Name == change.Request.Name }
 	switch at := slices.IndexFunc(known.Requests, same); {
 	case change.Kind == nodepool.AskCapacity && at < 0:
 		made := change.Request
-		made.State = nodepool.CapacityAsked
+		made.State, made.CreatedAt = nodepool.CapacityAsked, k.now()
 		known.Requests = append(known.Requests, made)
 	case change.Kind == nodepool.ReleaseCapacity && at >= 0:
 		known.Requests = slices.Delete(known.Requests, at, at+1)

@@ -15,6 +15,7 @@ type fakeRay struct {
 	demand       raydemand.Demand
 	stateErr     error
 	drainErr     error
+	lostAnswer   error // answers drains that are carried out
 	reads        int
 	reading      func() // runs during each reading
 	draining     func() // runs during each drain
@@ -95,7 +96,7 @@ func (r *fakeRay) Drain(_ context.Context, d raydemand.Drain) (raydemand.DrainRe
 			}
 		}
 	}
-	return raydemand.DrainReply{Accepted: true}, nil
+	return raydemand.DrainReply{Accepted: r.lostAnswer == nil}, r.lostAnswer
 }
 
 func (r *fakeRay) drained() []string {
