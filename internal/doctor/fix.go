@@ -29,16 +29,13 @@ type change struct {
 	to any
 }
 
-// run returns the fix that runs a command.
 func run(command string) fix { return fix{command: command} }
 
 // patch returns the fix that changes the object.
 func patch(changes ...change) fix { return fix{changes: changes} }
 
-// set returns the fix that gives a field a value.
 func set(at fieldpath.Path, to any) fix { return patch(change{at, to}) }
 
-// remove returns the fix that removes a field.
 func remove(at fieldpath.Path) fix { return set(at, nil) }
 
 // edit returns the fix that opens the object in an editor, for what only you can decide; hint says what.
@@ -89,7 +86,7 @@ func (f fix) text(o *Object) string {
 		hints = append(slices.Clip(hints), "standard input is the manifest, output is the corrected one")
 	}
 	if len(hints) > 0 {
-		text += comment(strings.Join(hints, "; "))
+		text += "  # " + strings.ReplaceAll(strings.Join(hints, "; "), "\n", " ")
 	}
 	return text
 }
@@ -124,9 +121,6 @@ func ofManifest(verb string) []string {
 	}
 	return []string{"kubectl", verb, "-f", "-"}
 }
-
-// comment returns a text as the comment at the end of a command.
-func comment(text string) string { return "  # " + strings.ReplaceAll(text, "\n", " ") }
 
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 

@@ -75,7 +75,6 @@ func (o *Object) hasGPUs() bool {
 	return false
 }
 
-// newInventory sorts the input.
 func newInventory(input Input) *inventory {
 	x := &inventory{
 		Input: input, ByKind: map[string][]*Object{},
@@ -132,13 +131,7 @@ func (x *inventory) podsOf(o *Object, group string) []*Object {
 	if group == "" {
 		return all
 	}
-	var pods []*Object
-	for _, pod := range all {
-		if podLabel(pod, "group") == group {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return slices.DeleteFunc(slices.Clone(all), func(pod *Object) bool { return podLabel(pod, "group") != group })
 }
 
 // headPod returns the head pod of a RayCluster, or nil if it is not among the objects.
@@ -297,12 +290,9 @@ func (x *inventory) selected(by *Object, selector fieldpath.Value) (groups []ray
 	if err != nil {
 		return nil
 	}
-	for _, g := range x.Groups {
-		if g.Of.Namespace == by.Namespace && matches.Matches(g.podLabels()) {
-			groups = append(groups, g)
-		}
-	}
-	return groups
+	return slices.DeleteFunc(slices.Clone(x.Groups), func(g rayGroup) bool {
+		return g.Of.Namespace != by.Namespace || !matches.Matches(g.podLabels())
+	})
 }
 
 // podLabels returns the labels of the group's pods. What the operator makes of the RayCluster's name is unknown while

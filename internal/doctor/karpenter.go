@@ -40,25 +40,18 @@ func allowsNoConsolidation(budget fieldpath.Value) bool {
 
 // expiryUnguarded reports NodePools whose nodes end at an age.
 func expiryUnguarded(x *inventory, o *Object, report reporter) {
-	age := expiryOf(o)
+	template := o.Root().Get("spec", "template", "spec")
+	age := template.Get("expireAfter")
 	if age.Text() == never {
 		return
 	}
 	grace := ""
-	if text := graceOf(o).Text(); text != "" {
+	if text := template.Text("terminationGracePeriod"); text != "" {
 		grace = ", terminationGracePeriod " + text
 	}
 	reportUnguarded(x, o.Name, report, occurrence{Path: age.Path(), Seen: orDefault(age, expiresAfter) + grace,
 		Fix: edit("guard working pods: serve with --protect-busy (chart value protectBusy: true); Karpenter " +
 			"replaces all nodes of the pool if you change expireAfter, and evicts their pods")})
-}
-
-func expiryOf(o *Object) fieldpath.Value {
-	return o.Root().Get("spec", "template", "spec", "expireAfter")
-}
-
-func graceOf(o *Object) fieldpath.Value {
-	return o.Root().Get("spec", "template", "spec", "terminationGracePeriod")
 }
 
 func orDefault(v fieldpath.Value, standard string) string {

@@ -53,13 +53,8 @@ func (o *Object) object() *Object { return o }
 
 // String returns Kind/namespace/name, without empty parts.
 func (o *Object) String() string {
-	parts := []string{o.Kind}
-	for _, part := range []string{o.Namespace, o.Name} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "/")
+	rest := slices.DeleteFunc([]string{o.Namespace, o.Name}, func(part string) bool { return part == "" })
+	return strings.Join(append([]string{o.Kind}, rest...), "/")
 }
 
 // Root returns the fields of the object.
@@ -218,13 +213,8 @@ func (g rayGroup) gpuRequests() []gpuRequest {
 	var all []gpuRequest
 	for _, c := range g.containers() {
 		limits, requests := c.Get("resources", "limits"), c.Get("resources", "requests")
-		names := limits.Keys()
-		for _, name := range requests.Keys() {
-			if !limits.Has(name) {
-				names = append(names, name)
-			}
-		}
-		for _, name := range names {
+		more := slices.DeleteFunc(requests.Keys(), func(name string) bool { return limits.Has(name) })
+		for _, name := range append(limits.Keys(), more...) {
 			if isGPU(g.Of.names, name) {
 				all = append(all, gpuRequest{g, c, name, limits.Get(name), requests.Get(name)})
 			}
@@ -265,12 +255,9 @@ func (r gpuRequest) ofRay() bool { return r.isRayContainer(r.Container) }
 
 // isDevices reports whether units of the resource are devices: cards, MIG instances or shares.
 func (r gpuRequest) isDevices() bool {
-	resource, err := r.lookup()
+	resource, err := r.Of.names.Resource(r.Resource)
 	return err == nil && resource.Role == gpuinfo.Devices
 }
-
-// lookup returns what the resource is.
-func (r gpuRequest) lookup() (gpuinfo.Resource, error) { return r.Of.names.Resource(r.Resource) }
 
 // wholeGPUs returns the one resource of the Ray container whose units Ray counts as GPUs, and its limit. It returns no
 // name if there are several, or if other resources of the container make shares of them.

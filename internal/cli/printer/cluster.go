@@ -2,6 +2,7 @@ package printer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -185,12 +186,7 @@ func writeClusterGPUs(p *Page, groups []apiv1.Group) {
 }
 
 func positive(amounts ...*raydemand.Amount) bool {
-	for _, a := range amounts {
-		if a != nil && *a > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(amounts, func(a *raydemand.Amount) bool { return a != nil && *a > 0 })
 }
 
 // mostShownChanges is how many changes are shown.

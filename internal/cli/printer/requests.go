@@ -21,7 +21,7 @@ func WriteRequested(p *Page, r apiv1.Requested) {
 		p.Line("", "Requested"+since)
 	}
 	for _, request := range r.Requested {
-		p.Line("  ", fmt.Sprintf("%d × %s", request.Count, planner.Describe(request)))
+		p.Line("  ", counted(request))
 	}
 	if r.NotScaled != "" && len(r.Requested) > 0 {
 		p.Line("", "Nothing is launched for it: "+r.NotScaled)
@@ -69,7 +69,7 @@ func bundlesOf(requests []raydemand.Request) string {
 	shown := requests[:min(len(requests), mostBundles)]
 	texts := make([]string, len(shown))
 	for i, r := range shown {
-		texts[i] = fmt.Sprintf("%d × %s", r.Count, planner.Describe(r))
+		texts[i] = counted(r)
 	}
 	if more := len(requests) - len(shown); more > 0 {
 		texts = append(texts, fmt.Sprintf("%d more", more))

@@ -115,12 +115,18 @@ func addQuotas(
 func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	g.Slices = landing.SlicesOf(p.reader, &g.Pod, p.nodes)
 	worker := g.NewWorker(cluster.RayVersion)
+	add := func(f raydemand.Finding) {
+		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
+		cluster.Findings = append(cluster.Findings, f)
+	}
 	if !p.known {
 		g.Announces = worker.Announces(p.reader, nil, nil, nil)
-		p.addProof(cluster, g)
+		// Pools prove something about a group although no node is known, such as maxNodes 0.
+		if f, no := g.JudgeUnseen(p.stock); no {
+			add(f)
+		}
 		if f, several := g.MIGInstancesFinding(); several {
-			f.Object = "RayCluster " + cluster.Key.String()
-			cluster.Findings = append(cluster.Findings, f)
+			add(f)
 		}
 		return
 	}
@@ -129,10 +135,6 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	p.addBound(cluster.Key, g)
 	g.Announces = worker.Announces(p.reader, p.nodes, p.stock.Rooms, g.PoolPods)
 	g.Judge(answer, p.at)
-	add := func(f raydemand.Finding) {
-		f.Object = cmp.Or(f.Object, "RayCluster "+cluster.Key.String())
-		cluster.Findings = append(cluster.Findings, f)
-	}
 	for _, f := range g.NumGPUsFindings(g.NumGPUs(nodepool.RayGPUs{})) {
 		add(f)
 	}
@@ -150,14 +152,6 @@ func (p places) addTo(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
 	}
 	if f, no := g.NoNode(); no {
 		add(f)
-	}
-}
-
-// addProof adds what pools prove about a group although no node is known, such as maxNodes 0.
-func (p places) addProof(cluster *nodepool.Cluster, g *nodepool.WorkerGroup) {
-	if f, no := g.JudgeUnseen(p.stock); no {
-		f.Object = "RayCluster " + cluster.Key.String()
-		cluster.Findings = append(cluster.Findings, f)
 	}
 }
 

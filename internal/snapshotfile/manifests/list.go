@@ -41,9 +41,6 @@ func objectsOf(raw json.RawMessage, key, kind string) ([]map[string]any, error) 
 		if err := json.Unmarshal(list.Items, &items); err != nil {
 			return nil, fmt.Errorf("%s.items: %s: %s", key, fieldpath.Excerpt(string(list.Items), mostShown), want)
 		}
-		if list.Items == nil {
-			return nil, fmt.Errorf("%s: an object without items: %s", key, want)
-		}
 	}
 	seen := map[string]int{}
 	for i, item := range items {
