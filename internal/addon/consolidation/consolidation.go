@@ -91,13 +91,8 @@ func Moves(in Input) []Move {
 		return cmp.Or(cmp.Compare(b.Needs, a.Needs), // serve before restartable
 			cmp.Compare(b.Hourly, a.Hourly), cmp.Compare(a.Used, b.Used), cmp.Compare(a.Pod, b.Pod))
 	})
-	var fits []Move
-	for _, move := range moves[:min(len(moves), mostTried)] {
-		if in.fits(move.Pod, work[move.Pod]) {
-			fits = append(fits, move)
-		}
-	}
-	return fits
+	return slices.DeleteFunc(moves[:min(len(moves), mostTried)],
+		func(move Move) bool { return !in.fits(move.Pod, work[move.Pod]) })
 }
 
 // Unquiet returns why no worker may be drained now whatever runs on it, or "": while anything moves, it is unknown what
@@ -194,12 +189,8 @@ func (c *consolidator) overdue(v *observe.View, asked scaledown.Drains, deadline
 	if !v.Live() || v.Now.Sub(c.looked) < lookAgain || v.Now.Sub(c.optedIn) < deadline {
 		return nil
 	}
-	var due []observe.Member
-	for _, member := range v.Members {
-		if member.Joined() && member.Node.Status == raydemand.Draining && member.Counted() &&
-			asked.AcceptedFor(member.Node.ID, v.Now) >= deadline {
-			due = append(due, member)
-		}
-	}
-	return due
+	return slices.DeleteFunc(slices.Clone(v.Members), func(m observe.Member) bool {
+		return !m.Joined() || m.Node.Status != raydemand.Draining || !m.Counted() ||
+			asked.AcceptedFor(m.Node.ID, v.Now) < deadline
+	})
 }

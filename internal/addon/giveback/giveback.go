@@ -129,12 +129,9 @@ func (f *feature) lookAtOverdue(ctx context.Context, v *observe.View) {
 		f.loop.Ray() == nil || v.Now.Sub(f.looked) < lookAgain {
 		return
 	}
-	var due []observe.Member
-	for _, m := range v.Members {
-		if r.Has(m.UID) && m.Joined() && m.Node.Status == raydemand.Draining {
-			due = append(due, m)
-		}
-	}
+	due := slices.DeleteFunc(slices.Clone(v.Members), func(m observe.Member) bool {
+		return !r.Has(m.UID) || !m.Joined() || m.Node.Status != raydemand.Draining
+	})
 	if len(due) == 0 {
 		return
 	}

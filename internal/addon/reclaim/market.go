@@ -113,7 +113,6 @@ func (m *Market) note(self *member, o *addon.Cycle, waits bool) {
 	}
 }
 
-// wake requests cycles.
 func (m *Market) wake(all []member) {
 	for i := range all {
 		m.desk.Enqueue(all[i].key)

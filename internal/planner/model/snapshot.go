@@ -184,11 +184,8 @@ func (s *Snapshot) EachBundle(f func(raydemand.Bundle)) {
 		}
 	}
 	for i := range s.Gangs {
-		for _, b := range s.Gangs[i].Bundles {
-			f(b)
-		}
-		for _, alternative := range s.Gangs[i].Fallbacks {
-			for _, b := range alternative {
+		for _, bundles := range s.Gangs[i].Alternatives() {
+			for _, b := range bundles {
 				f(b)
 			}
 		}
