@@ -11,6 +11,7 @@ import (
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/giveback"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // cut fails one of the drains and writes of a sequence: before it is carried out, or after that and before its answer.
@@ -48,9 +49,12 @@ func (c *cut) into(w *world) {
 }
 
 // seconds lets so many seconds pass, in which the operator acts.
-func (c *cut) seconds(w *world, n int) {
+func (c *cut) seconds(w *world, n int) { c.pass(w, n, time.Second) }
+
+// pass has so many cycles with a pause before each.
+func (c *cut) pass(w *world, n int, pause time.Duration) {
 	for range n {
-		w.after(time.Second)
+		w.after(pause)
 		if c.happened && !c.goes && !c.restarted {
 			c.restarted = true
 			w.restart(Config{})
@@ -163,6 +167,69 @@ func TestALaunchWithAProvisioningRequestThatIsCutAnywhereLeavesNothing(t *testin
 		c.rests(w, "gpu", 4)
 		if left := len(w.kube.cluster.Provisioning.Requests); left > 0 {
 			t.Errorf("%v: %d ProvisioningRequests are left", c, left)
+		}
+	})
+}
+
+// The suspension and the resumption.
+func TestASuspensionThatIsCutAnywhereHappensAndEnds(t *testing.T) {
+	everyCut(t, 2, func(c *cut) {
+		w := newIdleWorld(t)
+		c.into(w)
+		c.pass(w, 300, time.Minute)
+		if !w.kube.cluster.Suspended || w.kube.cluster.IdleSince.IsZero() {
+			t.Errorf("%v: not suspended after 5 h", c)
+		}
+		w.kube.cluster.RequestResources = []raydemand.Request{{Bundle: gpu(1), Count: 1}}
+		c.seconds(w, 60)
+		if w.kube.cluster.Suspended || len(w.kube.ended) != 2 {
+			t.Errorf("%v: not resumed, or suspended again: %+v", c, w.kube.ended)
+		}
+	})
+}
+
+// The guards of the head and of a worker, the removal of the worker's, its drain, and two patches.
+func TestGuardsThatAreCutAnywhereComeAndGo(t *testing.T) {
+	everyCut(t, 5, func(c *cut) {
+		w := protected(t, Config{})
+		c.into(w)
+		c.seconds(w, 20)
+		w.guarded("head gpu-1", c.String())
+		w.idles(w.pod(0))
+		c.seconds(w, 200)
+		w.guarded("head", c.String())
+		c.rests(w, "gpu", 0)
+	})
+}
+
+func TestANumberOfGPUsThatIsCutAnywhereIsWritten(t *testing.T) {
+	everyCut(t, 1, func(c *cut) {
+		w := newWorld(t, Config{}, sliceGroup(nodepool.SyncEnforce, 1))
+		*w.group("slices") = sliceGroup(nodepool.SyncEnforce, 1)
+		w.kube.synced = nil
+		c.into(w)
+		c.seconds(w, 20)
+		if got := w.group("slices").GPUs.Derived; got == nil || *got != raydemand.Whole(3) || len(w.kube.synced) != 1 {
+			t.Errorf("%v: the number is %v after %d writes", c, got, len(w.kube.synced))
+		}
+	})
+}
+
+// A buffer that comes, and goes with the policy.
+func TestWarmNodesThatAreCutAnywhereComeAndGo(t *testing.T) {
+	everyCut(t, 2, func(c *cut) {
+		w := newWorld(t, Config{}, gpuGroup("gpu", 0, 0, 4))
+		w.kube.cluster.Buffers = &nodepool.Buffers{Templates: map[string]string{"gpu": "t"}}
+		w.policy(`{"keepWarmNodes": [{"group": "gpu", "count": 2}]}`)
+		c.into(w)
+		c.seconds(w, 20)
+		if list := w.kube.cluster.Buffers.List; len(list) != 1 || list[0].Pods != 2 {
+			t.Errorf("%v: buffers %+v", c, list)
+		}
+		w.kube.cluster.Policy = nil
+		c.seconds(w, 20)
+		if list := w.kube.cluster.Buffers.List; len(list) > 0 || len(w.kube.buffers) != 2 {
+			t.Errorf("%v: buffers %+v are left after %+v", c, list, w.kube.buffers)
 		}
 	})
 }

@@ -27,7 +27,7 @@ type fakeKube struct {
 	onFresh       func() // runs during each fresh read
 	recording     func() // runs during each Event
 	owners        func() // runs while the owners are read
-	writing       func() // runs during each Apply, Provision, and write of a reservation
+	writing       func() // runs during each write
 	deposed       bool   // another process leads
 	changes       []nodepool.Change
 	reading       func()    // runs before each read of the caches
@@ -50,6 +50,9 @@ type fakeKube struct {
 
 // KeepNodes shows what is written at the next reading, as the watch does.
 func (k *fakeKube) KeepNodes(_ context.Context, change nodepool.BufferChange) error {
+	if err := k.begin(); err != nil {
+		return err
+	}
 	k.buffers = append(k.buffers, change)
 	known := *k.cluster.Buffers
 	known.List = slices.DeleteFunc(slices.Clone(known.List),
@@ -58,7 +61,7 @@ func (k *fakeKube) KeepNodes(_ context.Context, change nodepool.BufferChange) er
 		known.List = append(known.List, change.Buffer)
 	}
 	k.cluster.Buffers = &known
-	return nil
+	return k.lostAnswer
 }
 
 // BeginGiveBack shows what is written at the next reading.
@@ -178,6 +181,9 @@ func (k *fakeKube) SyncNumGPUs(_ context.Context, change nodepool.NumGPUsChange)
 	if k.syncErr != nil {
 		return 0, k.syncErr
 	}
+	if err := k.begin(); err != nil {
+		return 0, err
+	}
 	if change.UID != k.cluster.UID || change.Generation != k.cluster.Generation {
 		return 0, nodepool.ErrConflict
 	}
@@ -189,7 +195,7 @@ func (k *fakeKube) SyncNumGPUs(_ context.Context, change nodepool.NumGPUsChange)
 		g.GPUs.Declared, g.GPUs.Derived = &t.GPUs, &t.GPUs
 	}
 	k.cluster.Generation++
-	return k.cluster.Generation, nil
+	return k.cluster.Generation, k.lostAnswer
 }
 
 // Guard annotates the pod as the API server would: a change from an old version is a conflict.
@@ -199,6 +205,9 @@ func (k *fakeKube) Guard(_ context.Context, change nodepool.GuardChange) error {
 	}
 	if change.Pod == k.unguardable {
 		return fmt.Errorf("guarding pod %s: an admission policy denied the request", change.Pod)
+	}
+	if err := k.begin(); err != nil {
+		return err
 	}
 	k.guarded = append(k.guarded, change)
 	at := &k.cluster.Head.Guard
@@ -218,12 +227,15 @@ func (k *fakeKube) Guard(_ context.Context, change nodepool.GuardChange) error {
 		}
 	}
 	at.Ours, at.Version = change.Keep, at.Version+"x"
-	return nil
+	return k.lostAnswer
 }
 
 // Provision keeps requests and annotations as the API server would.
 // EndIdle changes the RayCluster if it is still the version that was read.
 func (k *fakeKube) EndIdle(_ context.Context, change nodepool.IdleChange) error {
+	if err := k.begin(); err != nil {
+		return err
+	}
 	switch c := &k.cluster; {
 	case k.idleErr != nil:
 		return k.idleErr
@@ -234,7 +246,7 @@ func (k *fakeKube) EndIdle(_ context.Context, change nodepool.IdleChange) error 
 	}
 	k.ended = append(k.ended, change)
 	k.cluster.Generation++
-	return nil
+	return k.lostAnswer
 }
 
 func (k *fakeKube) Provision(_ context.Context, change nodepool.ProvisioningChange) error {
