@@ -83,21 +83,22 @@ func Restartable(members []observe.Member, residents []raydemand.Resident) map[r
 	return nodes
 }
 
-// Residents reads the actors that have a place on a node.
-func Residents(ctx context.Context, loop Loop) ([]raydemand.Resident, error) {
-	if loop.Ray() == nil {
-		return nil, errors.New("there is no connection to the head")
+// Call makes one call to the head.
+func Call[T any](ctx context.Context, loop Loop, call func(Ray, context.Context) (T, error)) (answer T, err error) {
+	ray := loop.Ray()
+	if ray == nil {
+		return answer, errors.New("there is no connection to the head")
 	}
 	ctx, cancel := context.WithTimeout(ctx, loop.CallTimeout())
 	defer cancel()
-	return loop.Ray().Residents(ctx)
+	return call(ray, ctx)
 }
 
 // LookAtOverdue adds to the view which of some draining workers, whose deadline is over, may end because nothing runs
 // there but actors that Ray restarts elsewhere. Ray does not end them: it lets what runs on a draining node continue.
 // It returns the actors that have a place on a node; nil if they cannot be read.
 func LookAtOverdue(ctx context.Context, loop Loop, v *observe.View, due []observe.Member) []raydemand.Resident {
-	residents, err := Residents(ctx, loop)
+	residents, err := Call(ctx, loop, Ray.Residents)
 	if err != nil {
 		loop.Log().WarnContext(ctx, "cannot read the actors", "cluster", v.Cluster.Key.String(), "err", err)
 		return nil

@@ -2,14 +2,12 @@ package capacity
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/pkg/nodepool"
-	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 // endIdle suspends a RayCluster that has been without work for as long as its capacity policy says, and resumes one
@@ -38,7 +36,7 @@ func (f *feature) endIdle(ctx context.Context, o *addon.Cycle) {
 	f.idleClock.Observe(v, doubt)
 	step := f.idleClock.Next(v, after, doubt)
 	if step.Do == Look {
-		found, err := f.occupants(ctx)
+		found, err := addon.Call(ctx, f.loop, addon.Ray.Occupants)
 		if ctx.Err() != nil {
 			return
 		}
@@ -52,17 +50,6 @@ func (f *feature) endIdle(ctx context.Context, o *addon.Cycle) {
 	case End:
 		f.write(ctx, o, nodepool.IdleChange{Since: step.Since}, addon.ReasonIdleSuspended)
 	}
-}
-
-// occupants reads what lives in the Ray cluster.
-func (f *feature) occupants(ctx context.Context) (raydemand.Occupants, error) {
-	ray := f.loop.Ray()
-	if ray == nil {
-		return raydemand.Occupants{}, errors.New("there is no connection to the head")
-	}
-	ctx, cancel := context.WithTimeout(ctx, f.loop.CallTimeout())
-	defer cancel()
-	return ray.Occupants(ctx)
 }
 
 // endSuspended resumes a RayCluster that Heliostat has suspended, if it would manage it otherwise.
@@ -150,7 +137,7 @@ func (f *feature) stillIdle(ctx context.Context, o *addon.Cycle, resumes bool) e
 		if observe.LivingHead(view.State.Nodes) == nil {
 			return again("Ray reports no living head")
 		}
-		found, err := f.occupants(ctx) // last, because a driver may have connected meanwhile
+		found, err := addon.Call(ctx, f.loop, addon.Ray.Occupants) // last: a driver may have connected meanwhile
 		if err != nil {
 			return fmt.Errorf("looking again at what lives in it: %w", err)
 		}

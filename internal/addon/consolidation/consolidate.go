@@ -112,7 +112,7 @@ func (c *consolidator) moves(
 	if c.loop.Heavy(&i.Snapshot) {
 		return nil, errors.New("there are too many different requests to plan without a worker")
 	}
-	residents, err := addon.Residents(ctx, c.loop)
+	residents, err := addon.Call(ctx, c.loop, addon.Ray.Residents)
 	if err != nil {
 		return nil, err
 	}

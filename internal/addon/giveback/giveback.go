@@ -272,7 +272,7 @@ func input(ctx context.Context, loop addon.Loop, o *addon.Cycle) (Input, error) 
 	if why := notNow(loop, o); why != "" {
 		return Input{}, fmt.Errorf("%w: %s", giveback.ErrNotNow, why)
 	}
-	residents, err := addon.Residents(ctx, loop)
+	residents, err := addon.Call(ctx, loop, addon.Ray.Residents)
 	if err != nil {
 		return Input{}, fmt.Errorf("%w: the actors cannot be read: %w", giveback.ErrNotNow, err)
 	}

@@ -68,10 +68,11 @@ func (r *Requests) Decide(now time.Time, cluster *nodepool.Cluster, launch map[s
 	}
 	d := Decision{Launch: maps.Clone(launch), Waits: map[string]string{}, Without: map[string]string{}}
 	for i := range cluster.Groups {
-		if group := (&asked{
-			r: r, d: &d, now: now, cluster: cluster, group: &cluster.Groups[i], gangs: gangs,
-		}); group.concerned() {
-			group.decide(launch[group.group.Name])
+		group := &cluster.Groups[i]
+		// It asks, or did so before its annotation was removed.
+		if group.Provisions || len(cluster.Provisioning.Of(group.Name)) > 0 {
+			of := asked{r: r, d: &d, now: now, cluster: cluster, group: group, gangs: gangs}
+			of.decide(launch[group.Name])
 		}
 	}
 	maps.DeleteFunc(r.waiting, func(group string, _ time.Time) bool { return d.Waits[group] == "" })
@@ -85,11 +86,9 @@ func HandBack(cluster *nodepool.Cluster) Decision {
 	if cluster.Provisioning == nil {
 		return d
 	}
+	of := asked{d: &d, cluster: cluster}
 	for _, request := range cluster.Provisioning.Requests {
-		if !request.Deleting {
-			d.Changes = append(d.Changes, nodepool.ProvisioningChange{Kind: nodepool.ReleaseCapacity,
-				Cluster: cluster.Key, UID: cluster.UID, Request: request})
-		}
+		of.release(request)
 	}
 	without := *cluster
 	without.Provisioning = &nodepool.Provisioning{Unread: cluster.Provisioning.Unread}
@@ -156,11 +155,6 @@ type asked struct {
 	cluster *nodepool.Cluster
 	group   *nodepool.WorkerGroup
 	gangs   bool // placement groups wait
-}
-
-// concerned reports whether the group asks, or did so before its annotation was removed.
-func (a *asked) concerned() bool {
-	return a.group.Provisions || len(a.cluster.Provisioning.Of(a.group.Name)) > 0
 }
 
 func (a *asked) decide(pods int) {
