@@ -86,7 +86,9 @@ func (c *Controller) suppose(_ context.Context, _ *record, o *addon.Cycle) {
 	if v.Mode == nodepool.Managed || v.Cluster.Deleting {
 		return
 	}
-	o.OptIn = optIn(&v.Cluster, v.Why, c.config.OnOptIn(v.Cluster))
+	managed := v.Cluster
+	managed.Mode = nodepool.Managed
+	o.OptIn = optIn(&v.Cluster, v.Why, c.config.Obstacle(managed))
 	if v.Mode != nodepool.Off && v.Live() {
 		addChanges(o.OptIn, o.Intent.Snapshot, o.Intent.Plan, o.NumGPUs)
 	}

@@ -108,11 +108,8 @@ func (c *Config) Obstacle(cluster nodepool.Cluster) planner.Reason {
 	case cluster.Suspended:
 		return because(addon.Suspended, "spec.suspend is true; set it to false to have the RayCluster scaled")
 	case cluster.Freeze:
-		return because(
-			addon.Frozen,
-			"frozen by the annotation heliostat.dev/freeze; `autoscaler unfreeze "+
-				""+cluster.Key.String()+"` resumes scaling",
-		)
+		return because(addon.Frozen, "frozen by the annotation heliostat.dev/freeze; `autoscaler unfreeze "+
+			cluster.Key.String()+"` resumes scaling")
 	case cluster.Head.Sidecar == nodepool.RaySidecar:
 		return because(addon.SidecarAlive, "Ray's own autoscaler runs in head pod "+cluster.Head.Pod+
 			"; set spec.autoscalerOptions.image to Heliostat's and recreate that pod, or keep heliostat.dev/mode: "+
@@ -160,11 +157,4 @@ func (c *Config) leftToSidecar(cluster nodepool.Cluster) bool {
 func sidecarManages(cluster nodepool.Cluster) planner.Reason {
 	return planner.Reason{Code: addon.SidecarManages, Message: "the Heliostat sidecar in head pod " + cluster.Head.Pod +
 		" manages it; annotate heliostat.dev/mode: managed to hand it to the fleet"}
-}
-
-// OnOptIn returns what would still prevent writing to the cluster if the RayCluster were annotated heliostat.dev/mode:
-// managed; its code is empty if nothing would.
-func (c *Config) OnOptIn(cluster nodepool.Cluster) planner.Reason {
-	cluster.Mode = nodepool.Managed
-	return c.Obstacle(cluster)
 }

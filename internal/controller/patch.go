@@ -20,12 +20,8 @@ func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
 		return
 	}
 	known := len(o.Findings)
-	change, due := c.change(r, o)
+	change, due := c.change(ctx, r, o)
 	if !due {
-		return
-	}
-	if !c.stillManaged(ctx, o.View.Cluster) {
-		o.Withheld, o.Again = true, true
 		return
 	}
 	started := c.config.Now()
@@ -34,11 +30,7 @@ func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
 	if errors.Is(err, nodepool.ErrOutdated) { // the owners are known now, so that a new reading of Ray is not too old
 		c.rereadRay(ctx, r, o)
 		o.Findings = o.Findings[:known]
-		if change, due = c.change(r, o); !due {
-			return
-		}
-		if !c.stillManaged(ctx, o.View.Cluster) {
-			o.Withheld, o.Again = true, true
+		if change, due = c.change(ctx, r, o); !due {
 			return
 		}
 		change.OwnersReadSince = started
@@ -55,9 +47,9 @@ func (c *Controller) patch(ctx context.Context, r *record, o *addon.Cycle) {
 	c.recordPatch(ctx, o, targets, started, took)
 }
 
-// change returns what the cycle writes, if anything is due. It leaves out removals for which the reading of Ray is too
-// old by now.
-func (c *Controller) change(r *record, o *addon.Cycle) (change nodepool.Change, due bool) {
+// change returns what the cycle writes, if anything is due and the RayCluster is still managed. It leaves out removals
+// for which the reading of Ray is too old by now.
+func (c *Controller) change(ctx context.Context, r *record, o *addon.Cycle) (change nodepool.Change, due bool) {
 	change = nodepool.Change{Cluster: o.View.Cluster.Key, UID: o.View.Cluster.UID,
 		Generation: o.View.Cluster.Generation}
 	if len(o.Intent.Removals) > 0 {
@@ -77,7 +69,11 @@ func (c *Controller) change(r *record, o *addon.Cycle) (change nodepool.Change, 
 		r.memory.Patches.conflicts, r.memory.Patches.unwritten = 0, nil
 		return change, false
 	}
-	return change, true
+	due = c.stillManaged(ctx, o.View.Cluster)
+	if !due {
+		o.Withheld, o.Again = true, true
+	}
+	return change, due
 }
 
 // patchFailed notes a patch that was not written. attempt is the action without its result.
