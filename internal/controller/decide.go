@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"maps"
+
 	"heliostat.dev/heliostat/internal/addon"
 	"heliostat.dev/heliostat/internal/controller/observe"
 	"heliostat.dev/heliostat/internal/controller/scaledown"
@@ -98,11 +100,22 @@ func (m *memory) reductionRules(v *observe.View, s *Config) scaledown.Rules {
 }
 
 // Targets returns the targets of the patch that carries an intent out. It takes back the names of pods that returned.
+//
+// All targets are one patch, so a policy that refuses the growth of one group would keep the drained workers of others,
+// which cost money. So after a patch that failed, the next one leaves out growth of groups that lose no worker, and so
+// does every second one.
 func (m *memory) Targets(v observe.View, i *addon.Intent, s *Config) (
 	[]nodepool.Target, []raydemand.Finding, error,
 ) {
-	cluster := m.Patches.named.WithReturned(v, m.drains, s.AllocationTimeout)
-	return nodepool.Targets(cluster, i.Launch, scaledown.PodsOf(i.Removals))
+	cluster, launch := m.Patches.named.WithReturned(v, m.drains, s.AllocationTimeout), i.Launch
+	if len(i.Removals) > 0 && m.Patches.rest.Failures()%2 == 1 {
+		launch = maps.Clone(launch)
+		maps.DeleteFunc(launch, func(group string, _ int) bool {
+			leaving, _ := i.LeavingText(group)
+			return len(leaving) == 0
+		})
+	}
+	return nodepool.Targets(cluster, launch, scaledown.PodsOf(i.Removals))
 }
 
 // heldBack returns per group how many pods the policy's in-flight caps hold back.

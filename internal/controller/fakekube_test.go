@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,9 +19,10 @@ type fakeKube struct {
 	cluster nodepool.Cluster
 	// cached, when set, is what the cache still shows; fresh what a fresh read shows.
 	cached, fresh *nodepool.Cluster
-	nextErr       error // fails the next of them
-	applyErr      error // fails every patch
-	lostAnswer    error // answers each write that is stored
+	nextErr       error                      // fails the next of them
+	applyErr      error                      // fails every patch
+	refuses       func(nodepool.Target) bool // of a patch fails all of it
+	lostAnswer    error                      // answers each write that is stored
 	clusterErr    error
 	freshErr      error
 	freshReads    int
@@ -152,6 +154,9 @@ func (k *fakeKube) Apply(_ context.Context, change nodepool.Change) (int64, erro
 	}
 	if k.applyErr != nil {
 		return 0, k.applyErr
+	}
+	if k.refuses != nil && slices.ContainsFunc(change.Targets, k.refuses) {
+		return 0, errors.New("refused by a policy")
 	}
 	if k.deposed {
 		return 0, nodepool.ErrNotLeading

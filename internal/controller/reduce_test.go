@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -293,4 +294,24 @@ func TestNoPodWithoutANodeGoesWhileALivingNodeIsFoundInNoPod(t *testing.T) {
 
 func hasFinding(d *addon.Decision, code string) bool {
 	return slices.ContainsFunc(d.Findings, func(f raydemand.Finding) bool { return f.Code == code })
+}
+
+// A policy refuses the growth of one group. All targets are one patch, but the worker of another group that has been
+// drained costs money and is of no use.
+func TestARefusedGrowthKeepsNoDrainedWorker(t *testing.T) {
+	w := newWorld(t, Config{}, gpuGroup("gpu", 2, 0, 8), gpuGroup("other", 1, 0, 8))
+	w.works(w.pod(0), w.pod(1))
+	w.kube.refuses = func(target nodepool.Target) bool { return target.Group == "gpu" && target.Replicas > 2 }
+	for range 200 {
+		if w.after(time.Second); len(w.ray.drains) > 0 && w.ray.demand.Requests == nil {
+			w.group("other").Max = 1
+			w.want(1, gpu(1))
+		}
+	}
+	if got := w.group("other"); got.Replicas != 0 || len(got.WorkersToDelete) != 1 {
+		t.Errorf("replicas %d and names %v, want the drained worker to leave", got.Replicas, got.WorkersToDelete)
+	}
+	if d := w.after(30 * time.Second); !strings.Contains(d.Err, "refused") {
+		t.Errorf("error %q, want the refusal of the growth", d.Err)
+	}
 }
