@@ -107,7 +107,8 @@ func (t Toleration) tolerates(taint sharing.Taint) bool {
 // (docs/reference/facts.md#gke-toleration).
 func (p *PodShape) Tolerates(node *Node, taint sharing.Taint) bool {
 	return slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) }) ||
-		taint.Effect == sharing.NoSchedule && strings.Contains(taint.Key, "/") && p.Requests[taint.Key] > 0 && onGKE(node)
+		taint.Effect == sharing.NoSchedule && strings.Contains(taint.Key, "/") && p.Requests[taint.Key] > 0 &&
+			onGKE(node)
 }
 
 // onGKE reports whether the node is of GKE.
