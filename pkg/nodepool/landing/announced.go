@@ -35,11 +35,6 @@ func (a *Announced) Allows(value string) bool {
 	return len(a.Values) == 0 || slices.Contains(a.Values, value)
 }
 
-func (a *Announced) sort() {
-	slices.Sort(a.Values)
-	a.Values = slices.Compact(a.Values)
-}
-
 // OverrideLabels is a variable of the container's environment: a JSON object of labels that take precedence over all
 // others (docs/reference/facts.md#labels-of-a-new-worker).
 const OverrideLabels = "RAY_OVERRIDE_LABELS"
@@ -215,10 +210,8 @@ func (l *hostList) add(h host) {
 
 // read fills in the GPUs that the template and the pod's own selector prove.
 func (h host) read(reader sharing.Reader, pod *PodShape) host {
-	labels := maps.Clone(h.labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := map[string]string{}
+	maps.Copy(labels, h.labels)
 	for _, r := range h.requirements {
 		if r.Operator == "In" && len(r.Values) == 1 {
 			labels[r.Key] = r.Values[0]
@@ -274,7 +267,7 @@ func (l *hostList) label(ray, node string) (Announced, bool) {
 			open = h.name
 		}
 	}
-	a.sort()
+	a.Values = sorted(a.Values)
 	switch {
 	case open != "":
 		a.Values = nil

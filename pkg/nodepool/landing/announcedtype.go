@@ -55,13 +55,9 @@ func (l *hostList) gpuType(version string) Announced {
 			return Announced{Why: "the product of the GPUs of " + h.name +
 				" is unknown, and Ray detects it on the machine"}
 		}
-		a.Values = append(a.Values, types...)
-		if !slices.Contains(products, product) {
-			products = append(products, product)
-		}
+		a.Values, products = append(a.Values, types...), append(products, product)
 	}
-	a.sort()
-	slices.Sort(products)
+	a.Values, products = sorted(a.Values), sorted(products)
 	a.Present, a.Certain = true, len(a.Values) == 1
 	a.Why = "its pods fit on nodes with " + strings.Join(products, " and ")
 	if !a.Certain && len(products) == 1 {
@@ -284,7 +280,7 @@ func (l *hostList) derived(name, what string, valuesOf func(h *host) []string) A
 		}
 		a.Values = append(a.Values, values...)
 	}
-	a.sort()
+	a.Values = sorted(a.Values)
 	a.Present, a.Certain = true, len(a.Values) == 1
 	a.Why = "by the labels of its nodes"
 	return a

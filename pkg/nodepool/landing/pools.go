@@ -158,9 +158,7 @@ func (v *poolView) answer(p *PodShape) Answer {
 		return v.ofTemplate(p, ifRoom)
 	case (v.room.Mixed || v.nodes == 0 && !v.declared) && v.room.elsewhere(p):
 		return v.nowhere()
-	case v.room.Mixed:
-		return ifRoom(Trying)
-	case v.nodes == 0 && !v.declared:
+	case v.room.Mixed || v.nodes == 0 && !v.declared:
 		return ifRoom(Trying)
 	case v.nodes > 0 && v.best < never:
 		return say(Trying)

@@ -199,6 +199,16 @@ func (r *reading) agentSeesMIG() bool {
 }
 
 // value returns what a pointer is to, and the zero value for nil.
+// someOf reports whether an entry of a map is one of those that are looked for.
+func someOf[K comparable, V any](all map[K]V, is func(K, V) bool) bool {
+	for key, value := range all {
+		if is(key, value) {
+			return true
+		}
+	}
+	return false
+}
+
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -164,10 +164,5 @@ func (r *reading) amdCard() (gib, partsOfCPX int64) {
 
 // modesSayWhole reports whether no device is of a mode that makes partitions.
 func modesSayWhole(modes map[string]string) bool {
-	for _, mode := range modes {
-		if mode != "" && !strings.HasPrefix(mode, "spx") {
-			return false
-		}
-	}
-	return true
+	return !someOf(modes, func(_, mode string) bool { return mode != "" && !strings.HasPrefix(mode, "spx") })
 }

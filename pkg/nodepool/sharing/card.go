@@ -208,8 +208,7 @@ func (b *byCard[K]) Unrecorded(cards int) string {
 // PodAnnotations returns the annotations in which schedulers record what a pod holds.
 func PodAnnotations() []string {
 	return []string{hamiAllocated, hamiToAllocate, hamiMIG, volcanoIDs, ackAllocation, ackCores, gpushareCard,
-		gpushareAmount,
-		koordinatorAllocated}
+		gpushareAmount, koordinatorAllocated}
 }
 
 // unrecorded reports a pod that is charged to every card; message is empty if there is none.

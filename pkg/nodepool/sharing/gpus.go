@@ -179,11 +179,7 @@ func (n GPUs) Differ() bool {
 
 // allCards counts the cards by the label or by the list of cards, which is always complete.
 func (r *reading) allCards() int64 {
-	listed := int64(len(r.gpus.PerCard))
-	if r.gpus.Cards != nil {
-		return max(listed, *r.gpus.Cards)
-	}
-	return listed
+	return max(int64(len(r.gpus.PerCard)), value(r.gpus.Cards))
 }
 
 // healthyUnits returns what this many healthy cards offer of a resource; false if the node does not show it. Capacity

@@ -305,10 +305,8 @@ func (r *reading) readDAS() bool {
 
 // slicedOnDemand reports whether the node announces instances that do not exist yet.
 func (n *GPUs) slicedOnDemand() bool {
-	for name, units := range n.Units {
-		if _, isDAS := gpuinfo.DASName(name); isDAS && units > 0 {
-			return true
-		}
-	}
-	return false
+	return someOf(n.Units, func(name string, units int64) bool {
+		_, isDAS := gpuinfo.DASName(name)
+		return isDAS && units > 0
+	})
 }

@@ -9,23 +9,14 @@ import (
 
 // deploys reports whether the GPU operator's labels say which of its components run here.
 func (r *reading) deploys() bool {
-	for key := range r.node.Labels {
-		if strings.HasPrefix(key, labelDeploy) {
-			return true
-		}
-	}
-	return false
+	return someOf(r.node.Labels, func(key, _ string) bool { return strings.HasPrefix(key, labelDeploy) })
 }
 
 func (n GPUs) HasNVIDIA() bool {
-	for name, units := range n.Units {
-		shared := strings.HasPrefix(name, "nvidia.com/") || strings.HasPrefix(name, "aliyun.com/") ||
-			strings.HasPrefix(name, "volcano.sh/")
-		if units > 0 && shared {
-			return true
-		}
-	}
-	return false
+	return someOf(n.Units, func(name string, units int64) bool {
+		return units > 0 && (strings.HasPrefix(name, "nvidia.com/") || strings.HasPrefix(name, "aliyun.com/") ||
+			strings.HasPrefix(name, "volcano.sh/"))
+	})
 }
 
 // Labels of NVIDIA's GPU feature discovery and operator (k8s-device-plugin, internal/lm). They keep the original

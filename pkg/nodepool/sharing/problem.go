@@ -165,12 +165,9 @@ func (r *reading) missingDevices() {
 }
 
 func (r *reading) othersAnnounced(name string) bool {
-	for other := range r.devices {
-		if other != name && r.node.Allocatable[other] > 0 {
-			return true
-		}
-	}
-	return false
+	return someOf(r.devices, func(other string, _ int64) bool {
+		return other != name && r.node.Allocatable[other] > 0
+	})
 }
 
 // tooManyUnits compares the announced units with what the cards can have: stale resources remain after repartitioning.

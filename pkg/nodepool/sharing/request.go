@@ -234,6 +234,7 @@ type CardChoice map[string]string
 
 func model(c Card) string { return c.Model }
 func mode(c Card) string  { return c.Mode }
+func uuid(c Card) string  { return value(c.UUID) }
 
 // cardChoices are these annotations: what of a card each is compared with and how, and whether a match rules the card
 // out. A row without a source counts for HAMi and for Volcano (their checkType, and CheckUUID and gpuUUIDFilter).
@@ -253,13 +254,6 @@ var cardChoices = []struct {
 	{"nvidia.com/nouse-gpuuuid", hami.Name, uuid, "with UUID %s", listed, true},
 	{"volcano.sh/vgpu-use-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, false},
 	{"volcano.sh/vgpu-nouse-gpuuuid", volcano.Name, uuid, "with UUID %s", listed, true},
-}
-
-func uuid(c Card) string {
-	if c.UUID == nil {
-		return ""
-	}
-	return *c.UUID
 }
 
 // listed reports whether a list with commas names a UUID.
@@ -312,12 +306,7 @@ func (c CardChoice) Refuses(card Card) string {
 
 // NamesCards reports whether the pod wants single cards, which no two nodes have.
 func (c CardChoice) NamesCards() bool {
-	for key := range c {
-		if strings.HasSuffix(key, "uuid") {
-			return true
-		}
-	}
-	return false
+	return someOf(c, func(key, _ string) bool { return strings.HasSuffix(key, "uuid") })
 }
 
 // TooFew returns what the pod does not want about the node's cards, if it wants fewer of them than it asks for; empty

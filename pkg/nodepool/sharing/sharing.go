@@ -238,12 +238,6 @@ type Reader struct {
 // TopologyLabel says that each Ray node has the label Ray with the value of the label Node of its Kubernetes node.
 type TopologyLabel struct{ Node, Ray string }
 
-// PoolOf returns the pool of a node from its labels and annotations, empty if none names it.
-func (g Reader) PoolOf(node NodeObject) string {
-	name, _, _ := g.PoolAndProvider(node)
-	return name
-}
-
 // PoolLabels are the labels and annotations that name the pool of a node. If several are set, the first row wins.
 var PoolLabels = []PoolLabel{
 	{"kubernetes.azure.com/agentpool", "aks", "AKS documentation"},
@@ -261,7 +255,8 @@ var PoolLabels = []PoolLabel{
 // PoolLabel is a label or annotation that names the pool of a node, and the provider that sets it.
 type PoolLabel struct{ Key, Provider, source string }
 
-// PoolAndProvider returns the pool of a node and the pool's provider.
+// PoolAndProvider returns the pool of a node, from its labels and annotations, and the pool's provider; false if none
+// names it.
 func (g Reader) PoolAndProvider(node NodeObject) (name, provider string, ok bool) {
 	if name := node.Labels[g.PoolLabel]; g.PoolLabel != "" && name != "" {
 		return name, "configured", true
@@ -312,7 +307,7 @@ func (g Reader) CanAnnounce(node NodeObject, name string) bool {
 // plausible drops implausible amounts of GPU resources, which would otherwise be counted as cards and added up, and
 // reports each as a problem.
 func (r *reading) plausible(field string, shown map[string]int64) map[string]int64 {
-	var kept map[string]int64
+	kept := maps.Clone(shown)
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		n := shown[name]
 		most, isGPU := Reader{Names: r.names}.most(name)
@@ -321,13 +316,7 @@ func (r *reading) plausible(field string, shown map[string]int64) map[string]int
 		}
 		r.problem(AmountUnreadable,
 			fmt.Sprintf("status.%s[%q] is %d: want 0 to %d; it is ignored", field, name, n, most))
-		if kept == nil {
-			kept = maps.Clone(shown)
-		}
 		delete(kept, name)
-	}
-	if kept == nil {
-		return shown
 	}
 	return kept
 }
@@ -378,12 +367,9 @@ func (r *reading) readUnits() {
 // node, whatever its register says (volcano, NewGPUDevices in pkg/scheduler/api/devices/nvidia/vgpu/device_info.go).
 func (r *reading) leftOver(name string) bool {
 	domain, _, _ := strings.Cut(name, "/")
-	for other := range r.devices {
-		if r.gpus.Units[name] == 0 && r.gpus.Units[other] > 0 && !strings.HasPrefix(other, domain+"/") {
-			return true
-		}
-	}
-	return false
+	return r.gpus.Units[name] == 0 && someOf(r.devices, func(other string, _ int64) bool {
+		return r.gpus.Units[other] > 0 && !strings.HasPrefix(other, domain+"/")
+	})
 }
 
 func isUnknownGPU(err error) bool { return errors.Is(err, gpuinfo.ErrUnknownResource) }

@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -287,10 +288,7 @@ func (r *reading) memoryOf(d *hamiDevice, alike bool) int64 {
 	if r.gpus.CardMemoryMiB != nil && alike {
 		return *r.gpus.CardMemoryMiB
 	}
-	if d.Type == "" && r.gpus.Product != nil {
-		return int64(gpuinfo.MemoryOf(*r.gpus.Product))
-	}
-	return int64(gpuinfo.MemoryOf(d.Type))
+	return int64(gpuinfo.MemoryOf(cmp.Or(d.Type, value(r.gpus.Product))))
 }
 
 func alike(devices []hamiDevice) bool {

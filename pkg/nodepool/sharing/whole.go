@@ -141,12 +141,10 @@ func (r *reading) leftOverInstances() bool {
 	if r.devices[gpuinfo.NvidiaGPU] == 0 {
 		return false
 	}
-	for name := range r.devices {
-		if resource, err := r.names.Resource(name); err == nil && resource.Profile != "" {
-			return true
-		}
-	}
-	return false
+	return someOf(r.devices, func(name string, _ int64) bool {
+		resource, err := r.names.Resource(name)
+		return err == nil && resource.Profile != ""
+	})
 }
 
 // wholeMemory uses what the driver or ACK measured; a cloud's figure for a machine type is nominal. Without them, it is
@@ -206,10 +204,7 @@ func (r *reading) labelledMemory() int64 {
 	if memory, ok := r.gfdMemory(); ok {
 		return memory
 	}
-	if r.gpus.CardMemoryMiB != nil {
-		return *r.gpus.CardMemoryMiB
-	}
-	return 0
+	return value(r.gpus.CardMemoryMiB)
 }
 
 // readConfigured uses the kind of a resource that only the configuration knows.

@@ -59,7 +59,7 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 	bound = BoundPod{
 		Pod: sharing.Pod{
 			Namespace: interned(pod.Namespace), Name: pod.Name, Node: interned(pod.Spec.NodeName),
-			Annotations: cardAnnotations(pod),
+			Annotations: annotationsOf(pod, sharing.PodAnnotations()...),
 		},
 		Takes:       requestsOf(pod),
 		Neighbors:   neighborsOf(pod),
@@ -83,9 +83,9 @@ func Bound(pod *corev1.Pod) (bound BoundPod, takes bool) {
 // podsResource is the resource under which a node announces how many pods it accepts.
 const podsResource = string(corev1.ResourcePods)
 
-// cardAnnotations returns the annotations that record which cards the pod has, or nil.
-func cardAnnotations(pod *corev1.Pod) (kept map[string]string) {
-	for _, key := range sharing.PodAnnotations() {
+// annotationsOf returns those of a pod's annotations that have these keys; nil if there are none.
+func annotationsOf(pod *corev1.Pod, keys ...string) (kept map[string]string) {
+	for _, key := range keys {
 		if value, set := pod.Annotations[key]; set {
 			if kept == nil {
 				kept = map[string]string{}

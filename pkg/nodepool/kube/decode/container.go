@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +63,7 @@ func checkContainers(group Fields, pod *corev1.Pod) {
 // checkResources reports what makes the API server reject the pod: negative amounts, and for resources such as
 // nvidia.com/gpu, which require whole numbers and equal requests and limits, any others.
 func checkResources(f Fields, c corev1.ResourceRequirements) {
-	for _, resourceName := range sortedKeys(merged(c.Requests, c.Limits)) {
+	for _, resourceName := range slices.Sorted(maps.Keys(merged(c.Requests, c.Limits))) {
 		name := string(resourceName)
 		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
 			f.Report.Add(raydemand.Error, PodsRefused, f.at("resources")+"."+name, name,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -273,7 +274,7 @@ func reportUnknown(s rayStart, said raydemand.Bundle) {
 // acceleratorHint returns what suggests that a pod sees GPUs although no flag counts them, or "".
 func acceleratorHint(s rayStart) string {
 	limits := s.ray.Resources.Limits
-	for _, of := range sortedKeys(limits) {
+	for _, of := range slices.Sorted(maps.Keys(limits)) {
 		name, quantity := string(of), limits[of]
 		_, err := (gpuinfo.Names{}).Resource(name)
 		_, other := gpuinfo.AcceleratorOf(name)
@@ -360,7 +361,7 @@ func addAmounts(b raydemand.Bundle, where, text string) (failure string) {
 	if text != "" && json.Unmarshal([]byte(text), &amounts) != nil {
 		return fmt.Sprintf("%s=%s is not a JSON object of numbers", where, text)
 	}
-	for _, name := range sortedKeys(amounts) {
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		value, isStore := amounts[name], name == "object_store_memory"
 		switch {
 		case where != overrideResources && (isStore || rayFlags[name] != ""):

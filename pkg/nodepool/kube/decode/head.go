@@ -149,7 +149,7 @@ func AutoscalerIn(c corev1.Container) nodepool.Autoscaler {
 		return nodepool.OurSidecar
 	case starts && !strings.Contains(c.Image, ourImage):
 		return nodepool.RaySidecar
-	case starts || !doesNothing(words):
+	case starts || !idleCommand.MatchString(strings.Join(words, " ")):
 		return nodepool.UnknownSidecar
 	}
 	return nodepool.NoAutoscaler
@@ -162,15 +162,10 @@ func imageName(reference string) string {
 	return name
 }
 
-// idleCommand matches commands that only wait, as they are or as the script of a shell.
+// idleCommand matches commands that only wait, as they are or as the script of a shell: they certainly scale nothing.
 var idleCommand = regexp.MustCompile(
 	`^((/bin/|/usr/bin/)?(ba|da)?sh -[a-z]*c (-- )?)?(exec )?` +
 		`((/bin/|/usr/bin/)?sleep (infinity|[0-9]+[smhd]?)|/?pause|(/bin/|/usr/bin/)?tail -f /dev/null)$`)
-
-// doesNothing reports whether a container with this command line certainly scales nothing.
-func doesNothing(words []string) bool {
-	return idleCommand.MatchString(strings.Join(words, " "))
-}
 
 func ended(pod *corev1.Pod, name string) bool {
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyNever {

@@ -101,7 +101,8 @@ func ForPodFit(reader sharing.Reader, node *corev1.Node) landing.Node {
 			n.Ready = c.Status == corev1.ConditionTrue
 		}
 	}
-	n.Pool, n.GPUs = interned(reader.PoolOf(object)), GPUsOf(reader, object)
+	pool, _, _ := reader.PoolAndProvider(object)
+	n.Pool, n.GPUs = interned(pool), GPUsOf(reader, object)
 	if node.Labels[karpenterPool] != "" {
 		n.Capacity = make(landing.Quantities, len(node.Status.Capacity))
 		for name, quantity := range node.Status.Capacity {

@@ -56,7 +56,7 @@ func gpuSpec(s rayStart) nodepool.GPUSpec {
 // readLimits reads what the Ray container has of devices, and what the operator passes on of that.
 func readLimits(spec *nodepool.GPUSpec, c corev1.ResourceRequirements) {
 	spec.Claims, spec.Limits = len(c.Claims) > 0, landing.Quantities{}
-	for _, of := range sortedKeys(c.Limits) {
+	for _, of := range slices.Sorted(maps.Keys(c.Limits)) {
 		name, quantity := string(of), c.Limits[of]
 		if extended(name) {
 			spec.Limits[name] = Amount(quantity)

@@ -24,10 +24,8 @@ func addLabels(s rayStart, group *nodepool.WorkerGroup) {
 	overrides := map[string]string{}
 	set := env(s.ray, landing.OverrideLabels)
 	if set != nil && set.ValueFrom == nil && json.Unmarshal([]byte(set.Value), &overrides) == nil {
-		declared := maps.Clone(group.Labels)
-		if declared == nil {
-			declared = map[string]string{}
-		}
+		declared := map[string]string{}
+		maps.Copy(declared, group.Labels)
 		for label, text := range overrides {
 			from := sourceOf(s.group, above(s.ray, set), text)
 			if declared[label] = from.Value; from != (landing.LabelSource{Value: from.Value}) {

@@ -18,6 +18,7 @@ import (
 
 	"heliostat.dev/heliostat/pkg/nodepool"
 	"heliostat.dev/heliostat/pkg/nodepool/departure"
+	"heliostat.dev/heliostat/pkg/nodepool/sharing"
 	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
@@ -211,7 +212,7 @@ func gpusOf(pod *corev1.Pod) map[string]bool {
 			}
 		}
 	}
-	for _, record := range cardAnnotations(pod) {
+	for _, record := range annotationsOf(pod, sharing.PodAnnotations()...) {
 		for _, id := range cardUUID.FindAllString(record, -1) {
 			gpus[id] = true
 		}
@@ -266,13 +267,13 @@ func reportPods(report *Report, cluster *nodepool.Cluster) {
 			unnamed[w.Group] = append(unnamed[w.Group], w.Pod)
 		}
 	}
-	for _, name := range sortedKeys(removed) {
+	for _, name := range slices.Sorted(maps.Keys(removed)) {
 		report.Add(raydemand.Warning, GroupRemoved, "spec.workerGroupSpecs",
 			name+": "+strings.Join(removed[name], ", "),
 			"the group is gone from the spec and the operator does not delete its pods",
 			"delete the pods, or add the group again")
 	}
-	for _, name := range sortedKeys(unnamed) {
+	for _, name := range slices.Sorted(maps.Keys(unnamed)) {
 		group, _ := cluster.Group(name)
 		report.Add(raydemand.Warning, ReplicaUnnamed, fmt.Sprintf("spec.workerGroupSpecs[%d].numOfHosts", group.Index),
 			strings.Join(unnamed[name], ", "),
@@ -365,19 +366,6 @@ func GuardWritten(change nodepool.GuardChange) map[string]any {
 	return annotations
 }
 
-// guardAnnotations returns those of a pod's annotations that guardOf reads.
-func guardAnnotations(pod *corev1.Pod) map[string]string {
-	kept := map[string]string{}
-	for _, name := range []string{
-		nodepool.GuardAnnotation, nodepool.DoNotDisruptAnnotation, nodepool.SafeToEvictAnnotation,
-	} {
-		if value, set := pod.Annotations[name]; set {
-			kept[name] = value
-		}
-	}
-	return kept
-}
-
 // StripRayCluster drops what Heliostat does not read before an object enters the cache, and keeps the spec as JSON, of
 // which Whole makes maps again: a spec has hundreds of objects, and each collection of garbage looks at all of them.
 func StripRayCluster(object any) (any, error) {
@@ -418,7 +406,8 @@ func stripPod(pod *corev1.Pod) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
-			Annotations: guardAnnotations(pod),
+			Annotations: annotationsOf(pod, nodepool.GuardAnnotation, nodepool.DoNotDisruptAnnotation,
+				nodepool.SafeToEvictAnnotation), // those that guardOf reads
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: pod.Spec.RestartPolicy, NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority,

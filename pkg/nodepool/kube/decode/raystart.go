@@ -103,7 +103,7 @@ func fromAccelerators(params map[string]string, limits corev1.ResourceList) {
 	_, hasNeuron := custom[acceleratorNames[neuronCoreKey]]
 	_, hasTPU := custom[acceleratorNames[tpuKey]]
 	done := hasNeuron || hasTPU
-	for _, of := range sortedKeys(limits) {
+	for _, of := range slices.Sorted(maps.Keys(limits)) {
 		key, quantity := string(of), limits[of]
 		if quantity.IsZero() {
 			continue
