@@ -103,17 +103,13 @@ func (n *namespaceWatch) Start(ctx context.Context) error {
 	if len(n.named) == 0 {
 		return n.Objects.Start(ctx)
 	}
-	var polling sync.WaitGroup
-	for _, name := range n.named {
-		polling.Go(func() {
-			pause := max(namespacePoll, time.Duration(len(n.named))*namespaceShare)
-			read := time.Now()
-			for n.poll(ctx, name, &read); reflector.Sleep(ctx, reflector.Jittered(pause)); {
-				n.poll(ctx, name, &read)
-			}
-		})
-	}
-	polling.Wait()
+	reflector.Each(slices.Values(n.named), func(name string) {
+		pause := max(namespacePoll, time.Duration(len(n.named))*namespaceShare)
+		read := time.Now()
+		for n.poll(ctx, name, &read); reflector.Sleep(ctx, reflector.Jittered(pause)); {
+			n.poll(ctx, name, &read)
+		}
+	})
 	return nil
 }
 

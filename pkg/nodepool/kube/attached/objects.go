@@ -131,16 +131,14 @@ func New[E Named, T comparable](c Config, kind Kind[E, T]) *Objects[E, T] {
 
 // Start reads until ctx ends.
 func (o *Objects[E, T]) Start(ctx context.Context) error {
-	var reads sync.WaitGroup
-	for _, namespace := range o.config.Namespaces {
+	reflector.Each(slices.Values(o.config.Namespaces), func(namespace string) {
 		unread := func(why string) { o.Unread(namespace, why) }
 		source := o.kind.Served.Source(o.kind.Resource, namespace, o.kind.Selector, unread)
 		if o.kind.Source != nil {
 			source = o.kind.Source(namespace)
 		}
-		reads.Go(func() { source.Into(ctx, o.Store(namespace)) })
-	}
-	reads.Wait()
+		source.Into(ctx, o.Store(namespace))
+	})
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heliostat.dev/heliostat/pkg/nodepool"
+	"heliostat.dev/heliostat/pkg/nodepool/kube/reflector"
 	"heliostat.dev/heliostat/pkg/nodepool/landing"
 )
 
@@ -94,11 +95,7 @@ func (p *autoscalerEvents) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.feeds = feeds
 	p.mu.Unlock()
-	var wg sync.WaitGroup
-	for _, f := range feeds {
-		wg.Go(func() { f.read(ctx) })
-	}
-	wg.Wait()
+	reflector.Each(slices.Values(feeds), func(f *feed) { f.read(ctx) })
 	return nil
 }
 

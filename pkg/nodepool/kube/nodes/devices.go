@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"reflect"
 	"sync"
 
@@ -70,11 +71,7 @@ func newNodeDevices(
 
 // Start reads the objects until ctx ends.
 func (d *nodeDevices) Start(ctx context.Context) error {
-	var reads sync.WaitGroup
-	for resource := range deviceKinds {
-		reads.Go(func() { d.read(ctx, resource) })
-	}
-	reads.Wait()
+	reflector.Each(maps.Keys(deviceKinds), func(resource string) { d.read(ctx, resource) })
 	return nil
 }
 

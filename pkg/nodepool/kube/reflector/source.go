@@ -3,7 +3,9 @@ package reflector
 import (
 	"cmp"
 	"context"
+	"iter"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -73,6 +75,15 @@ func (f Source) Into(ctx context.Context, store toolscache.ReflectorStore) {
 			return
 		}
 	}
+}
+
+// Each runs read for all of these at once, and returns when each has ended.
+func Each[T any](all iter.Seq[T], read func(T)) {
+	var reads sync.WaitGroup
+	for one := range all {
+		reads.Go(func() { read(one) })
+	}
+	reads.Wait()
 }
 
 // isAbsent reports whether the API server says that it does not serve the kind.

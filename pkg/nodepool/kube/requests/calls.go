@@ -270,13 +270,11 @@ func (o Calls) about(doing, id string, key nodepool.ClusterKey, err error) error
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		err = fmt.Errorf("%w: %w", nodepool.ErrRequestRefused, err)
 	case apierrors.IsNotFound(err):
 		err = fmt.Errorf("%w: %w", nodepool.ErrNoRequest, err)
 	case isKindGoing(err):
 		err = fmt.Errorf("%w: their CustomResourceDefinition is being deleted", nodepool.ErrRequestsPaused)
-	case apierrors.IsForbidden(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
 		err = fmt.Errorf("%w: %w", nodepool.ErrRequestRefused, err)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		err = fmt.Errorf("%w: %w", nodepool.ErrRequestConflict, err)

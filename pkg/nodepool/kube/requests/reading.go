@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -142,13 +143,8 @@ func (s *Store) decidable(key nodepool.ClusterKey) []nodepool.OwnedRequest {
 
 // readingOf returns the state of the watch that covers a namespace. The caller holds mu.
 func (s *Store) readingOf(namespace string) *reading {
-	if r := s.readings[namespace]; r != nil {
-		return r
-	}
-	if r := s.readings[allNamespaces]; r != nil {
-		return r
-	}
-	return &reading{why: "namespace " + namespace + " is not watched", settled: true}
+	unwatched := &reading{why: "namespace " + namespace + " is not watched", settled: true}
+	return cmp.Or(s.readings[namespace], s.readings[allNamespaces], unwatched)
 }
 
 // withGrace sets when a lease began and its earliest end, as far as this process could see renewals. An expired request

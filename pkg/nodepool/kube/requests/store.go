@@ -99,11 +99,7 @@ func newStore(c Config, known func(context.Context) *bool) *Store {
 
 // Start watches until ctx ends.
 func (s *Store) Start(ctx context.Context) error {
-	var watches sync.WaitGroup
-	for _, namespace := range s.namespaces {
-		watches.Go(func() { s.follow(ctx, namespace) })
-	}
-	watches.Wait()
+	reflector.Each(slices.Values(s.namespaces), func(namespace string) { s.follow(ctx, namespace) })
 	return nil
 }
 

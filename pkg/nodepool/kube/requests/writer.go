@@ -149,7 +149,7 @@ func (w *Writer) write(ctx context.Context, u *nodepool.OwnedUpdate) error {
 	}
 	var problems []error
 	if u.Adopt != nil {
-		problems = append(problems, w.adopt(ctx, u))
+		problems = append(problems, unlessOvertaken(ctx, func() error { return w.adopt(ctx, u) }))
 	}
 	if u.Status != nil {
 		patch, err := statusPatch(u.UID, u.Status)
@@ -172,10 +172,6 @@ func (w *Writer) write(ctx context.Context, u *nodepool.OwnedUpdate) error {
 // adopt makes the RayCluster an owner of an object that somebody else created, in addition to its other owners. Its
 // owner may renew it, and its status may be written, at the same time.
 func (w *Writer) adopt(ctx context.Context, u *nodepool.OwnedUpdate) error {
-	return unlessOvertaken(ctx, func() error { return w.adoptOnce(ctx, u) })
-}
-
-func (w *Writer) adoptOnce(ctx context.Context, u *nodepool.OwnedUpdate) error {
 	client := w.client.Namespace(u.Namespace)
 	object, err := client.Get(ctx, u.Name, metav1.GetOptions{})
 	if err != nil || string(object.GetUID()) != u.UID {
