@@ -248,11 +248,12 @@ func (d *decision) shortage(i int) string {
 	return ""
 }
 
-// unitOf returns memory for a resource of Kubernetes or of a ResourceQuota that is in bytes, and the resource for any
-// other.
+// unitOf returns memory for a resource of Kubernetes, of a ResourceQuota or of Koordinator that is in bytes, and the
+// resource for any other.
 func unitOf(resource string) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(resource, "limits."), "requests.")
-	if name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-") {
+	if name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-") ||
+		name == gpuinfo.KoordinatorMemory {
 		return "memory"
 	}
 	return resource

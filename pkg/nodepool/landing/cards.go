@@ -201,7 +201,31 @@ func (s *Nodes) KindOf(name string, shape *PodShape) Kind {
 		kind.Cards = &CardRequest{Cards: r.Cards, Memory: r.Memory, MemoryPercent: r.Percent, Cores: r.Cores,
 			Stacked: r.Stacked}
 	}
+	if percent := s.memoryPercent(shape); percent > 0 {
+		if kind.Cards == nil {
+			kind.Cards = &CardRequest{Cards: max(WholeUnits(shape.Requests[gpuinfo.KoordinatorShared]), 1)}
+		}
+		kind.Cards.MemoryPercent = percent
+	}
 	return kind
+}
+
+// memoryPercent returns the percent of a card's memory that a pod requests by Koordinator's bytes, on the smallest card
+// that is large enough; 0 if it does not.
+func (s *Nodes) memoryPercent(shape *PodShape) (percent int64) {
+	if shape.Requests[gpuinfo.KoordinatorMemory] <= 0 {
+		return 0
+	}
+	for _, kind := range s.kindsFor(nil) {
+		gpus := ReadNode(sharing.Reader{}, kind.Node)
+		switch p := gpus.MemoryPercent(shape.Requests); {
+		case p > 0 && (percent == 0 || percent > 100):
+			percent = p
+		case p <= 100:
+			percent = max(percent, p)
+		}
+	}
+	return percent
 }
 
 // sharesOfCard returns how many pods with a share one card holds, the smallest on which it fits; 0 if that is unknown.
@@ -256,6 +280,10 @@ func (p *PodShape) cardMismatches(node *Node, list []mismatch) []mismatch {
 			return list
 		}
 		gpus = new(ReadNode(sharing.Reader{}, node))
+	}
+	if gpus.MemoryPercent(p.Requests) > 100 {
+		list = append(list, mismatch{kind: cardTooSmall,
+			what: "has less " + gpuinfo.KoordinatorMemory + " on each card than is needed"})
 	}
 	if why := p.Choice.TooFew(gpus, every.Cards); why != "" {
 		list = append(list, mismatch{kind: otherMode, what: why})

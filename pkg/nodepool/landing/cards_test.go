@@ -411,3 +411,30 @@ func TestAPodWithoutMemoryTakesWholeCardsOfAscend(t *testing.T) {
 		})
 	}
 }
+
+// TestBytesOfKoordinatorCountOnEachCard has two cards of 16 GiB.
+func TestBytesOfKoordinatorCountOnEachCard(t *testing.T) {
+	const gib = 1 << 30
+	units := quantities("koordinator.sh/gpu-core", 200, "koordinator.sh/gpu-memory", 32*gib, "koordinator.sh/gpu-memory-ratio", 200, "cpu", 99, "pods", 110)
+	for _, test := range []struct {
+		memory, core int
+		room         int64
+		why          string
+	}{
+		{8 * gib, 10, 4, ""}, {9 * gib, 10, 2, ""}, {9 * gib, 0, 2, ""}, {16 * gib / 3, 10, 6, ""}, {32 * gib, 200, 1, ""},
+		{17 * gib, 10, 0, "node n has less koordinator.sh/gpu-memory on each card than is needed"},
+	} {
+		read := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: units, Pods: []sharing.Pod{}})
+		n := gpuNode("n", units, "")
+		n.Pool, n.GPUs, n.Use = "a", &read, &landing.Use{Cards: read.PerCard}
+		rooms := landing.Rooms([]landing.Node{n}, landing.Config{}, []landing.Ceiling{ceiling("a", 0, 1)})
+		stock := landing.NodesOf([]landing.Node{n}, landing.Pools{Complete: true, Rooms: rooms})
+		shape := asking(quantities("koordinator.sh/gpu-memory", test.memory, "koordinator.sh/gpu-core", test.core))
+		kinds := []landing.Kind{stock.KindOf("g", &shape)}
+		places, _ := stock.Places(kinds)
+		room := landing.New([]landing.Pod{kinds[0].Pod}, places).Empty().Room(0)
+		if fit := stock.Where(&shape); test.why == "" && room != test.room || !strings.Contains(fit.Why, test.why) {
+			t.Errorf("%d bytes: room for %d pods, want %d; %q, want %q", test.memory, room, test.room, fit.Why, test.why)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func (r *reading) koordinatorCards() []Card {
 	if r.node.Pods == nil || count <= 0 || count > mostCards {
 		return nil
 	}
-	held := koordinatorHeld(r.node.Pods, int(count))
+	held := r.koordinatorHeld(int(count))
 	r.unrecorded(held.Unrecorded(int(count)))
 	cards := make([]Card, count)
 	for i := range cards {
@@ -37,10 +37,10 @@ func (r *reading) koordinatorCards() []Card {
 // (koordinator, apis/extension/device_share.go, AnnotationDeviceAllocated).
 const koordinatorAllocated = "scheduling.koordinator.sh/device-allocated"
 
-// koordinatorHeld adds up the percent of memory and cores that pods hold of a node's cards.
-func koordinatorHeld(pods []Pod, cards int) *byCard[int] {
+// koordinatorHeld adds up the percent of memory and cores that pods hold of the node's cards.
+func (r *reading) koordinatorHeld(cards int) *byCard[int] {
 	held := &byCard[int]{}
-	for _, pod := range pods {
+	for _, pod := range r.node.Pods {
 		record := koordinatorRecord(pod.Annotations[koordinatorAllocated], cards)
 		for card, share := range record {
 			held.add(card, share)
@@ -51,7 +51,8 @@ func koordinatorHeld(pods []Pod, cards int) *byCard[int] {
 				of[name] = raydemand.Whole(units)
 			}
 			asked := koordinatorRequest(of)
-			held.addUnrecorded(pod, koordinatorAllocated, Share{Percent: asked.Percent, Cores: asked.Cores})
+			held.addUnrecorded(pod, koordinatorAllocated,
+				Share{Percent: max(asked.Percent, min(r.gpus.MemoryPercent(of), 100)), Cores: asked.Cores})
 		}
 	}
 	return held
@@ -68,6 +69,24 @@ func koordinatorRequest(of map[string]raydemand.Amount) Request {
 	}
 	cards := max(unitsOf(of, gpuinfo.KoordinatorShared), (max(memory, cores)+99)/100)
 	return Request{Cards: cards, Percent: (memory + cards - 1) / cards, Cores: (cores + cards - 1) / cards}
+}
+
+// MemoryPercent returns the percent of a card's memory that a pod requests by Koordinator's bytes, on cards like the
+// node's, and above 100 if they are too small; 0 if it does not, or if the node does not show what a card has. As many
+// pods have a part of one card as by their bytes.
+func (n *GPUs) MemoryPercent(of map[string]raydemand.Amount) int64 {
+	parts := max(koordinatorRequest(of).Cards, unitsOf(of, gpuinfo.KoordinatorShared), 1)
+	each := unitsOf(of, gpuinfo.KoordinatorMemory) / parts
+	cards := n.Units[gpuinfo.KoordinatorMemoryRatio] / 100
+	if each <= 0 || cards <= 0 || n.Units[gpuinfo.KoordinatorMemory] < cards ||
+		unitsOf(of, gpuinfo.KoordinatorMemoryRatio) > 0 {
+		return 0
+	}
+	card := n.Units[gpuinfo.KoordinatorMemory] / cards
+	if card < each {
+		return 101
+	}
+	return min(int64(float64(each)/float64(card)*100)+1, 100/(card/each))
 }
 
 // koordinatorRecord reads what a pod was assigned on each card, nil if nothing is recorded or if the record is

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heliostat.dev/heliostat/pkg/nodepool/sharing"
+	"heliostat.dev/heliostat/pkg/raydemand"
 )
 
 func TestCardsOfKoordinatorAreFreeInPercent(t *testing.T) {
@@ -38,4 +39,38 @@ func TestCardsOfKoordinatorAreFreeInPercent(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestBytesOfKoordinatorArePercentOfACard(t *testing.T) {
+	const gib = 1 << 30
+	node := sharing.Reader{}.Read(sharing.NodeObject{Allocatable: quantities("koordinator.sh/gpu-memory", 32*gib, "koordinator.sh/gpu-memory-ratio", 200),
+		Pods: []sharing.Pod{pod(quantities("koordinator.sh/gpu-core", 10, "koordinator.sh/gpu-memory", 8*gib))}})
+	if got := cardText(node.PerCard); got != "0 50/?/90, 1 50/?/90" {
+		t.Errorf("a pod without a record leaves %s", got)
+	}
+	for name, test := range map[string]struct {
+		of   map[string]raydemand.Amount
+		want int64
+	}{
+		"half a card":          {amounts("koordinator.sh/gpu-memory", 8*gib), 50},
+		"more than half":       {amounts("koordinator.sh/gpu-memory", 9*gib), 57},
+		"a third":              {amounts("koordinator.sh/gpu-memory", 16*gib/3), 33},
+		"a card":               {amounts("koordinator.sh/gpu-memory", 16*gib), 100},
+		"more than a card":     {amounts("koordinator.sh/gpu-memory", 17*gib), 101},
+		"two cards":            {amounts("koordinator.sh/gpu-memory", 32*gib, "koordinator.sh/gpu-core", 200), 100},
+		"two shares":           {amounts("koordinator.sh/gpu-memory", 16*gib, "koordinator.sh/gpu.shared", 2), 50},
+		"percent and no bytes": {amounts("koordinator.sh/gpu-memory-ratio", 50), 0},
+	} {
+		if got := node.MemoryPercent(test.of); got != test.want {
+			t.Errorf("%s: %d percent, want %d", name, got, test.want)
+		}
+	}
+}
+
+func amounts(list ...any) map[string]raydemand.Amount {
+	of := map[string]raydemand.Amount{}
+	for name, units := range quantities(list...) {
+		of[name] = raydemand.Whole(units)
+	}
+	return of
 }
