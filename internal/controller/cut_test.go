@@ -233,3 +233,31 @@ func TestWarmNodesThatAreCutAnywhereComeAndGo(t *testing.T) {
 		}
 	})
 }
+
+// The reservation, the drain, the patches of both RayClusters, and the end of the reservation.
+func TestATakingThatIsCutAnywhereEndsWithOneWorkerEach(t *testing.T) {
+	everyCut(t, 4, func(c *cut) {
+		p := newPair(t, taking, 1, func(*pair) {})
+		p.low.busy(p.low.pod(0))
+		p.low.busy(p.low.pod(1))
+		p.low.idles(p.low.pod(1))
+		p.high.want(1, gpu(1))
+		c.into(p.low)
+		c.into(p.high)
+		for range 1500 {
+			p.seconds(1)
+			if c.happened && !c.goes && !c.restarted {
+				c.restarted = true
+				p.restart()
+			}
+			if len(p.high.kube.cluster.Workers) > 0 && p.high.ray.demand.Requests != nil && p.high.kube.cluster.Workers[0].Node != "" {
+				p.high.want(0, nil)
+				p.high.busy(p.high.pod(0))
+			}
+		}
+		p.have(c.String(), 1, 1)
+		if r := p.low.kube.cluster.GiveBack; r != nil {
+			t.Errorf("%v: the reservation %v is left", c, r)
+		}
+	})
+}
