@@ -27,16 +27,8 @@ func (s *server) ListNamespaceClusters(c *gin.Context, namespace apiv1.Namespace
 }
 
 func (s *server) writeList(c *gin.Context, wanted func(View) bool) {
-	if err := s.incomplete(); err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	views, err := visible(s, c, s.Fleet.Views(), func(v View) string { return v.Cluster.Namespace })
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	others, err := gathered[apiv1.ClusterList](s, c)
+	views, others, err := listed[apiv1.ClusterList](s, c, s.Fleet.Views(),
+		func(v View) string { return v.Cluster.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return
@@ -73,11 +65,7 @@ func (s *server) GetSnapshot(c *gin.Context, namespace apiv1.Namespace, name api
 // show answers with what the view of a RayCluster shows.
 func (s *server) show(c *gin.Context, namespace, name string, body func(View) any) {
 	view, err := s.view(namespace, name)
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	s.answers.JSON(c, http.StatusOK, body(view))
+	s.answer(c, body(view), err)
 }
 
 // ListNodepools serves GET /v1/nodepools.

@@ -19,21 +19,12 @@ import (
 
 // ListCosts serves GET /v1/costs.
 func (s *server) ListCosts(c *gin.Context, params apiv1.ListCostsParams) {
-	if err := s.incomplete(); err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
 	now := s.Now()
 	rows := s.Costs.Rows(now)
 	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool {
 		return params.Namespace != "" && r.Cluster.Namespace != params.Namespace
 	})
-	rows, err := visible(s, c, rows, func(r ledger.Row) string { return r.Cluster.Namespace })
-	if err != nil {
-		s.answers.Fail(c, err)
-		return
-	}
-	others, err := gathered[apiv1.Costs](s, c)
+	rows, others, err := listed[apiv1.Costs](s, c, rows, func(r ledger.Row) string { return r.Cluster.Namespace })
 	if err != nil {
 		s.answers.Fail(c, err)
 		return

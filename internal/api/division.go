@@ -40,6 +40,19 @@ func (r *relay) divide(c *gin.Context) {
 // maxGathered bounds the answer of one shard in bytes.
 const maxGathered = 64 << 20
 
+// listed returns the items that the caller may list, and the answers of all other shards to the same call.
+func listed[A, T any](s *server, c *gin.Context, items []T, namespaceOf func(T) string) ([]T, []A, error) {
+	if err := s.incomplete(); err != nil {
+		return nil, nil, err
+	}
+	items, err := visible(s, c, items, namespaceOf)
+	if err != nil {
+		return nil, nil, err
+	}
+	others, err := gathered[A](s, c)
+	return items, others, err
+}
+
 // gathered returns the answers of all other shards to a call about all RayClusters; none without shards, and for a call
 // of a shard that gathers the answers itself. It returns an error rather than a part.
 func gathered[T any](s *server, c *gin.Context) ([]T, error) {

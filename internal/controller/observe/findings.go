@@ -78,29 +78,22 @@ func gatedFindings(v View) []raydemand.Finding {
 		fix = "remove the gates: `autoscaler doctor` prints the patch (elastic-without-queue)"
 	}
 	var all []raydemand.Finding
+	add := func(group string, pods int, f raydemand.Finding) {
+		f.Object = fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key)
+		f.Seen = fmt.Sprintf("%d pods", pods)
+		all = append(all, f)
+	}
 	for _, group := range slices.Sorted(maps.Keys(gated)) {
-		all = append(all, raydemand.Finding{
-			Code:     FindingGated,
-			Severity: raydemand.Info,
-			Object:   fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key),
-			Field:    "spec.schedulingGates",
-			Seen:     fmt.Sprintf("%d pods", gated[group]),
-			Why:      why,
-			Fix:      fix,
-		})
+		add(group, gated[group], raydemand.Finding{Code: FindingGated, Severity: raydemand.Info,
+			Field: "spec.schedulingGates", Why: why, Fix: fix})
 	}
 	for _, group := range slices.Sorted(maps.Keys(held)) {
-		all = append(all, raydemand.Finding{
-			Code:     FindingGangHeld,
-			Severity: raydemand.Warning,
-			Object:   fmt.Sprintf("worker group %s of RayCluster %s", group, v.Cluster.Key),
-			Field:    "status.conditions",
-			Seen:     fmt.Sprintf("%d pods", held[group]),
+		add(group, held[group], raydemand.Finding{Code: FindingGangHeld, Severity: raydemand.Warning,
+			Field: "status.conditions",
 			Why: "the gang scheduler starts them only with the rest of their PodGroup, also if there are nodes for " +
 				"them. It says: " + says[group],
 			Fix: "make room for the pods of the gang that do not fit, or make it smaller" +
-				smallerGang(v.Cluster.Key, says[group]),
-		})
+				smallerGang(v.Cluster.Key, says[group])})
 	}
 	return all
 }
