@@ -136,7 +136,12 @@ func (f *doctorFlags) input(ctx context.Context, in io.Reader) (doctor.Input, er
 	var places []string
 	var twice [][]string
 	for _, name := range f.files {
-		found, at, err := objectsOfFile(name, in)
+		var found []map[string]any
+		var at []decode.Place
+		err := cli.ReadFile(name, "manifests", in, cli.MaxManifests, func(in io.Reader) (err error) {
+			found, at, err = decode.ReadObjects(in)
+			return err
+		})
 		if errors.Is(err, decode.ErrNoObject) && len(f.files) > 1 {
 			f.odd = append(f.odd, err.Error()[len("reading "):])
 			continue
@@ -196,15 +201,4 @@ func (f *doctorFlags) live(ctx context.Context) (doctor.Input, error) {
 		)
 	}
 	return input, nil
-}
-
-// objectsOfFile returns the objects of a file, and where each of them is.
-func objectsOfFile(
-	name string, in io.Reader,
-) (objects []map[string]any, places []decode.Place, err error) {
-	err = cli.ReadFile(name, "manifests", in, cli.MaxManifests, func(in io.Reader) error {
-		objects, places, err = decode.ReadObjects(in)
-		return err
-	})
-	return objects, places, err
 }

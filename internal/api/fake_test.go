@@ -220,7 +220,7 @@ type fakeLeadership struct {
 	known            bool
 }
 
-func (f *fakeLeadership) Leads() bool   { f.mu.Lock(); defer f.mu.Unlock(); return f.leads }
+func (f *fakeLeadership) Leading() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.leads }
 func (f *fakeLeadership) Settled() bool { f.mu.Lock(); defer f.mu.Unlock(); return !f.unsettled }
 func (f *fakeLeadership) Leader() (string, bool) {
 	f.mu.Lock()
@@ -405,7 +405,7 @@ func busy() View {
 			Paused:  "Ray's account is 12 s old",
 			At:      busyNoon.Add(-time.Second),
 			Took:    3 * time.Millisecond,
-			Read:    addon.ReadAt(busyNoon.Add(-1500 * time.Millisecond)),
+			Read:    addon.LatestOf(busyNoon.Add(-1500 * time.Millisecond)),
 			Err:     "reading Ray's state: deadline exceeded",
 			Snapshot: planner.Snapshot{
 				Name:    "ml/llm",

@@ -20,8 +20,8 @@ import (
 // Leadership says which of several replicas leads. Only the leader knows the decisions, so the others pass calls on to
 // it.
 type Leadership interface {
-	// Leads reports whether this process leads.
-	Leads() bool
+	// Leading reports whether this process leads.
+	Leading() bool
 	// Settled reports whether a process that leads has looked at every RayCluster. Until then its lists are incomplete.
 	Settled() bool
 	// Leader returns the IP address and port of the leader: "" if its address is unknown, false if there is no leader.
@@ -76,7 +76,7 @@ func (r *relay) PassOn(c *gin.Context) {
 		r.divide(c)
 		return
 	}
-	if r.Leadership == nil || r.Leadership.Leads() || !strings.HasPrefix(c.FullPath(), "/v1/") {
+	if r.Leadership == nil || r.Leadership.Leading() || !strings.HasPrefix(c.FullPath(), "/v1/") {
 		return
 	}
 	address, known := r.Leadership.Leader()

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -97,6 +96,3 @@ func (c *certificates) verifyPeer(peer tls.ConnectionState) error {
 	}
 	return nil
 }
-
-// Run reads the files when they change until ctx ends.
-func (c *certificates) Run(ctx context.Context) error { return c.watcher.Start(ctx) }

@@ -50,7 +50,7 @@ func TestARenewedCertificateIsShownWithoutARestart(t *testing.T) {
 	store, err := loadCertificates(cert, key)
 	must(t, err)
 	running := make(chan error, 1)
-	go func() { running <- store.Run(t.Context()) }()
+	go func() { running <- store.watcher.Start(t.Context()) }()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	server.Config.TLSConfig = store.TLS()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
@@ -62,13 +63,8 @@ func (k stored) size() int { return storedOverhead + (len(k.past)+len(k.snapshot
 // newHistory returns an empty History with at most that many decisions about each RayCluster and that many bytes of
 // memory in all; 0 uses the default. The latest decision about each RayCluster is kept whatever its size.
 func newHistory(entries, bytes int) *History {
-	if entries <= 0 {
-		entries = defaultHistoryEntries
-	}
-	if bytes <= 0 {
-		bytes = defaultHistoryBytes
-	}
-	return &History{entries: entries, bytes: bytes, rings: map[nodepool.ClusterKey]*clusterEntries{}}
+	return &History{entries: cmp.Or(entries, defaultHistoryEntries), bytes: cmp.Or(bytes, defaultHistoryBytes),
+		rings: map[nodepool.ClusterKey]*clusterEntries{}}
 }
 
 // Observe keeps a decision that did something, or wants something else than the one before.

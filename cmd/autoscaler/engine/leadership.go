@@ -43,9 +43,6 @@ func newLeadership(manager *kube.Manager, loop *controller.Controller) *Leadersh
 	}
 }
 
-// Leads reports whether this process is the leader.
-func (l *Leadership) Leads() bool { return l.Leading() }
-
 // Settled reports whether every RayCluster of this process has a decision. Once true it stays true until RayClusters of
 // another shard come: a new RayCluster is missing from lists for a moment.
 func (l *Leadership) Settled() bool {

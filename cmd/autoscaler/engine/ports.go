@@ -109,7 +109,7 @@ func (f *portFlags) Secure(ctx context.Context, config *api.Config, kubernetes *
 			return err
 		}
 		go func() {
-			if err := store.Run(ctx); err != nil && ctx.Err() == nil {
+			if err := store.watcher.Start(ctx); err != nil && ctx.Err() == nil {
 				config.Log.Error("the certificate is not reloaded any more", "err", err)
 			}
 		}()
