@@ -25,7 +25,7 @@ import (
 func inShadow(t *testing.T) *remote {
 	t.Helper()
 	r := newRemote(t)
-	r.view.Mode, r.view.Why.Message, r.view.Read = nodepool.Shadow, "shadow by default: nobody asked", addon.ReadAt(time.Now())
+	r.view.Mode, r.view.Why.Message, r.view.Read = nodepool.Shadow, "shadow by default: nobody asked", addon.LatestOf(time.Now())
 	r.view.OptIn = &apiv1.OptIn{
 		Waiting: "demand waits for which Heliostat would launch 2 × gpu", Allow: "to let Heliostat scale it: `autoscaler manage ml/llm`",
 		Autoscaler: "in-tree autoscaling is off", Patch: "kubectl patch -n ml raycluster llm --type=merge -p '{\"spec\":{\"enableInTreeAutoscaling\":true}}' && kubectl delete pod",

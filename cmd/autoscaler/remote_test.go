@@ -59,7 +59,7 @@ func newRemote(t *testing.T) *remote {
 			Mode:     nodepool.Managed,
 			Why:      planner.Reason{Message: "managed by --mode"},
 			At:       s.TakenAt,
-			Read:     addon.ReadAt(s.TakenAt),
+			Read:     addon.LatestOf(s.TakenAt),
 			Took:     3 * time.Millisecond,
 			Snapshot: s,
 			Plan:     planner.Compute(s, s.Policy),

@@ -42,7 +42,7 @@ func TestOfARayThatHasNotAnsweredNothingIsToldAsIfItHad(t *testing.T) {
 func TestAFreezeIsToldInThePlaceOfTheMode(t *testing.T) {
 	r := newRemote(t)
 	r.view.Mode, r.view.Kube.Freeze, r.view.Why.Message, r.view.Err = nodepool.Shadow, true, "frozen by annotation heliostat.dev/freeze", "no answer"
-	r.view.Read = addon.ReadAt(time.Now())
+	r.view.Read = addon.LatestOf(time.Now())
 	for _, args := range [][]string{{"status"}, {"status", "ml/llm"}} {
 		if _, out, _ := command(t, "", append([]string{"autoscaler"}, args...)...); !strings.Contains(out, "frozen") || strings.Contains(out, "shadow") {
 			t.Errorf("%q:\n%s", args, out)
@@ -92,7 +92,7 @@ func TestAnAnswerThatRayHasNoPartInSaysSo(t *testing.T) {
 		"read": {time.Now(), "", ""},
 	} {
 		r.mu.Lock()
-		r.view.Read, r.view.Err = addon.ReadAt(test.at), test.err
+		r.view.Read, r.view.Err = addon.LatestOf(test.at), test.err
 		r.mu.Unlock()
 		for _, args := range asks {
 			_, _, errOut := command(t, "", append([]string{"autoscaler"}, args...)...)

@@ -30,14 +30,16 @@ type Decision struct {
 	Session string
 
 	// Kube is the RayCluster as of this decision, without its Workers, which are in Pods.
-	Kube     nodepool.Cluster
-	Pods     *Pods
+	Kube nodepool.Cluster
+	// Pods are the worker pods, which only publishing the decision needs. They are most of what it takes, so there are
+	// none after it has stood for a reading.
+	Pods     *Latest[[]nodepool.Worker]
 	Snapshot planner.Snapshot
 	Plan     planner.Plan
 	Findings []raydemand.Finding
 
-	// Read is the newest reading of Ray that this decision rests on; RayErr is why there was none in this cycle.
-	Read   *Reading
+	// Read is when the GCS last answered with what this decision rests on; RayErr is why it did not in this cycle.
+	Read   *Latest[time.Time]
 	RayErr string
 	// Paused is why nothing is taken away at present, or empty.
 	Paused string
@@ -68,7 +70,7 @@ type Decision struct {
 }
 
 // ReadAt is when the GCS last answered with the data of this decision; zero if it never did.
-func (d *Decision) ReadAt() time.Time { return d.Read.At() }
+func (d *Decision) ReadAt() time.Time { return d.Read.Get() }
 
 // Age returns how old the Ray data is at now; negative if there is none.
 func (d *Decision) Age(now time.Time) time.Duration {
@@ -79,55 +81,26 @@ func (d *Decision) Age(now time.Time) time.Duration {
 	return now.Sub(at)
 }
 
-// Reading is when the GCS last answered. It is safe for concurrent use. A nil Reading is none.
-type Reading struct{ at atomic.Pointer[time.Time] }
+// Latest is a value that readings replace while a decision stands. It is safe for concurrent use. The value of a nil
+// Latest is zero.
+type Latest[T any] struct{ value atomic.Pointer[T] }
 
-// ReadAt returns a reading of that time.
-func ReadAt(at time.Time) *Reading {
-	r := &Reading{}
-	r.Renew(at)
-	return r
+// LatestOf returns a Latest with a value, which must not be changed.
+func LatestOf[T any](value T) *Latest[T] {
+	l := &Latest[T]{}
+	l.Set(value)
+	return l
 }
 
-// Renew notes that a later reading shows the same.
-func (r *Reading) Renew(at time.Time) { r.at.Store(&at) }
+// Set replaces the value.
+func (l *Latest[T]) Set(value T) { l.value.Store(&value) }
 
-// At returns when the last reading was; zero if there is none.
-func (r *Reading) At() time.Time {
-	if r == nil {
-		return time.Time{}
+// Get returns the value.
+func (l *Latest[T]) Get() (value T) {
+	if l != nil && l.value.Load() != nil {
+		value = *l.value.Load()
 	}
-	if at := r.at.Load(); at != nil {
-		return *at
-	}
-	return time.Time{}
-}
-
-// Pods are the worker pods of a decision, which only publishing it needs. They are most of what a decision takes, so
-// they are dropped when it stands. It is safe for concurrent use. A nil Pods has none.
-type Pods struct {
-	list atomic.Pointer[[]nodepool.Worker]
-}
-
-// PodsOf returns Pods with these workers, which must not be changed.
-func PodsOf(workers []nodepool.Worker) *Pods {
-	p := &Pods{}
-	p.list.Store(&workers)
-	return p
-}
-
-// Drop drops the workers.
-func (p *Pods) Drop() { p.list.Store(nil) }
-
-// List returns the workers; nil after Drop.
-func (p *Pods) List() []nodepool.Worker {
-	if p == nil {
-		return nil
-	}
-	if list := p.list.Load(); list != nil {
-		return *list
-	}
-	return nil
+	return value
 }
 
 // The kinds of actions.

@@ -62,8 +62,8 @@ func (c *Controller) Stands(ctx context.Context, key nodepool.ClusterKey) (next 
 	if r.motion == active && !r.memory.movement.Recent(now) {
 		c.setMotion(r, idle)
 	}
-	d.Read.Renew(c.config.Now())
-	d.Pods.Drop()
+	d.Read.Set(c.config.Now())
+	d.Pods.Set(nil)
 	return c.untilReading(r), true
 }
 

@@ -41,7 +41,7 @@ func (r *promises) Publish(d *addon.Decision, now time.Time) {
 		r.leave(d.Cluster)
 		return
 	}
-	r.enter(d.Cluster, rankOf(&d.Kube, d.Pods.List()), promises)
+	r.enter(d.Cluster, rankOf(&d.Kube, d.Pods.Get()), promises)
 }
 
 // enter replaces what a RayCluster has on its way. The caller holds mu.
@@ -141,7 +141,7 @@ func promisesOf(d *addon.Decision) []*nodepool.Promise {
 	if !getsPods(&d.Kube) {
 		return nil
 	}
-	counts, pods := launchedPods(d), d.Pods.List()
+	counts, pods := launchedPods(d), d.Pods.Get()
 	for group, n := range d.Awaits {
 		counts[group] += n
 	}

@@ -139,7 +139,7 @@ func TestTheLineOfPromisesIsThatOfAllEntries(t *testing.T) {
 		}
 		own := ranked(fmt.Sprint(draw.IntN(10)), draw.Int32N(2))
 		if draw.IntN(2) == 0 {
-			own.Workers = asks(own.Key.Name, i, 1, podsFrom(draw.IntN(50))).Pods.List()
+			own.Workers = asks(own.Key.Name, i, 1, podsFrom(draw.IntN(50))).Pods.Get()
 		}
 		got := registry.Before(own, afterStart.Add(keptFor))
 		registry.line = nil
@@ -238,7 +238,7 @@ func withPriority(value int32) func(*addon.Decision) {
 func podsFrom(second int) func(*addon.Decision) {
 	return func(d *addon.Decision) {
 		for i, n := range d.Snapshot.Nodes {
-			d.Pods = addon.PodsOf(append(d.Pods.List(), nodepool.Worker{Pod: n.Pod, CreatedAt: start.Add(time.Duration(second+i) * time.Second)}))
+			d.Pods = addon.LatestOf(append(d.Pods.Get(), nodepool.Worker{Pod: n.Pod, CreatedAt: start.Add(time.Duration(second+i) * time.Second)}))
 		}
 	}
 }
@@ -246,7 +246,7 @@ func podsFrom(second int) func(*addon.Decision) {
 // readAgain returns the RayCluster of a decision with its pods, as the next cycle reads it.
 func readAgain(d *addon.Decision) *nodepool.Cluster {
 	cluster := d.Kube
-	cluster.Key, cluster.Workers = d.Cluster, d.Pods.List()
+	cluster.Key, cluster.Workers = d.Cluster, d.Pods.Get()
 	return &cluster
 }
 
@@ -282,7 +282,7 @@ func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 			"b/gpu 2, a/gpu 1"},
 		{"and those whose pods are younger come afterStart", []*addon.Decision{asks("b", 1, 2, podsFrom(40)), asks("own", 2, 1, podsFrom(30)), asks("a", 3, 1, podsFrom(20))}, 0, "a/gpu 1"},
 		{"a pod that a node counts is not on its way", []*addon.Decision{asks("own", 1, 1, podsFrom(30)), asks("b", 2, 2, podsFrom(40), func(d *addon.Decision) {
-			d.Pods = addon.PodsOf(append(d.Pods.List(), nodepool.Worker{Pod: "x", Node: "n", Counted: true, CreatedAt: start}))
+			d.Pods = addon.LatestOf(append(d.Pods.Get(), nodepool.Worker{Pod: "x", Node: "n", Counted: true, CreatedAt: start}))
 		})}, 0, ""},
 		{"what another process asked for comes before pods that exist", []*addon.Decision{asks("own", 1, 1, podsFrom(50)), asks("b", 2, 2)}, 0, "b/gpu 2"},
 		{"and by the age of the RayClusters", []*addon.Decision{asks("own", 1, 1, createdAt(5)), asks("b", 2, 2, createdAt(3)), asks("a", 3, 2, createdAt(9))}, 0, "b/gpu 2"},
@@ -296,7 +296,7 @@ func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 			for _, d := range test.decisions {
 				registry.Publish(d, start)
 				if d.Cluster == own.Key {
-					own.Workers, own.CreatedAt = d.Pods.List(), d.Kube.CreatedAt
+					own.Workers, own.CreatedAt = d.Pods.Get(), d.Kube.CreatedAt
 				}
 			}
 			if got := text(registry.Before(own, afterStart)); got != test.want {
@@ -308,7 +308,7 @@ func TestPromisesComeByPriorityThenByAge(t *testing.T) {
 
 func TestPodsOnTheirWayAreThoseWithoutANode(t *testing.T) {
 	d := asks("b", 0, 6, func(d *addon.Decision) {
-		d.Pods = addon.PodsOf([]nodepool.Worker{{Pod: "b0", Node: "n1", Counted: true}, {Pod: "b1", Gated: true}, {Pod: "b2"}, {Pod: "b4", Node: "n1"}, {Pod: "b5", Node: "n1", Uncounted: true}})
+		d.Pods = addon.LatestOf([]nodepool.Worker{{Pod: "b0", Node: "n1", Counted: true}, {Pod: "b1", Gated: true}, {Pod: "b2"}, {Pod: "b4", Node: "n1"}, {Pod: "b5", Node: "n1", Uncounted: true}})
 		d.Snapshot.Nodes[3].State, d.Snapshot.Nodes[5].State = planner.Running, planner.Running
 		d.Actions = []addon.Action{
 			{Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", From: 1, To: 3},

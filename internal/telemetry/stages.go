@@ -94,7 +94,7 @@ func (s *stages) observe(d *addon.Decision, stage func(name string, took time.Du
 func workersOf(d *addon.Decision) func(pod string) nodepool.Worker {
 	var index map[string]int
 	return func(pod string) nodepool.Worker {
-		pods := d.Pods.List()
+		pods := d.Pods.Get()
 		if index == nil {
 			index = make(map[string]int, len(pods))
 			for i := range pods {

@@ -55,7 +55,7 @@ func TestEachStageOfAScaleUpIsMeasuredOnce(t *testing.T) {
 			Actions: []addon.Action{{At: after(10), Kind: addon.ActionPatch, Result: addon.ResultOK, Group: "gpu", To: 1}}}, stage)
 		for _, l := range c.looks {
 			d := addon.Decision{At: after(l.at), RayErr: l.rayErr,
-				Pods: addon.PodsOf([]nodepool.Worker{{Pod: "a", CreatedAt: after(l.created), ScheduledAt: after(l.scheduled)}})}
+				Pods: addon.LatestOf([]nodepool.Worker{{Pod: "a", CreatedAt: after(l.created), ScheduledAt: after(l.scheduled)}})}
 			if l.state != gone {
 				d.Snapshot.Nodes = []planner.Node{{Pod: "a", Group: l.group, State: l.state}}
 			}

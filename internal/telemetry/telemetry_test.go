@@ -86,7 +86,7 @@ var llm = nodepool.ClusterKey{Namespace: "ml", Name: "llm"}
 
 // observe adds a decision about ml/llm of a cycle at noon, whose data is a second old.
 func (t *Telemetry) observe(d addon.Decision) {
-	d.Cluster, d.At, d.Mode, d.Read, d.Took = llm, noon, nodepool.Managed, addon.ReadAt(noon.Add(-time.Second)), time.Millisecond
+	d.Cluster, d.At, d.Mode, d.Read, d.Took = llm, noon, nodepool.Managed, addon.LatestOf(noon.Add(-time.Second)), time.Millisecond
 	t.Observe(&d, nil, "")
 }
 
@@ -101,7 +101,7 @@ func busy() addon.Decision {
 	}
 	over := nodepool.OwnedRequest{LeaseSeconds: 60, RenewedAt: noon.Add(-time.Hour)}
 	d := addon.Decision{Cluster: llm, At: noon, Took: 3 * time.Millisecond, Planned: time.Millisecond, Mode: nodepool.Managed,
-		Session: "session-1", Read: addon.ReadAt(noon.Add(-time.Second)), SeenToPatched: 5 * time.Millisecond,
+		Session: "session-1", Read: addon.LatestOf(noon.Add(-time.Second)), SeenToPatched: 5 * time.Millisecond,
 		NumGPUs: map[string]addon.GroupNumGPUs{"gpu": {NumGPUs: nodepool.NumGPUs{Ray: &eight}}},
 		Kube:    nodepool.Cluster{Groups: []nodepool.WorkerGroup{{Name: "gpu", Replicas: 3, Max: 4, NumOfHosts: 2}}, Owned: []nodepool.OwnedRequest{over, {Deleting: true}}},
 		Actions: []addon.Action{

@@ -148,7 +148,7 @@ func busy(now time.Time) api.View {
 			Why:      planner.Reason{Message: "managed by annotation heliostat.dev/mode"},
 			At:       now,
 			Took:     3200 * time.Microsecond,
-			Read:     addon.ReadAt(now),
+			Read:     addon.LatestOf(now),
 			Snapshot: snapshot,
 			Plan:     plan,
 			Findings: []raydemand.Finding{
@@ -306,7 +306,7 @@ func quiet(number int) api.View {
 			Mode: nodepool.Managed,
 			Why:  planner.Reason{Message: "the default"},
 			At:   time.Now(),
-			Read: addon.ReadAt(time.Now()),
+			Read: addon.LatestOf(time.Now()),
 			Plan: planner.Plan{
 				Groups: []planner.GroupPlan{{Name: "gpu", Current: 2, Desired: 2, Max: 8, Resources: whole(1, 8)}},
 			},

@@ -330,7 +330,7 @@ func serveHeads(what string) error {
 func decided() *addon.Decision {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	return &addon.Decision{
-		Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: at, Took: 3 * time.Millisecond, Read: addon.ReadAt(at.Add(-2 * time.Second)),
+		Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, At: at, Took: 3 * time.Millisecond, Read: addon.LatestOf(at.Add(-2 * time.Second)),
 		Mode: nodepool.Managed, Why: planner.Reason{Message: "managed by the default"}, RayErr: "the head does not answer",
 		Kube: nodepool.Cluster{Freeze: true, RequestResources: []raydemand.Request{{Count: 3}}},
 		Plan: planner.Plan{

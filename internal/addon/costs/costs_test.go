@@ -25,7 +25,7 @@ func TestADecisionsPodsCostTheirShareOfTheirNodes(t *testing.T) {
 	d := &addon.Decision{Cluster: nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, Mode: nodepool.Managed}
 	d.Kube.Stock = stock
 	d.Kube.Groups = []nodepool.WorkerGroup{{Name: "cpu", Pod: landing.PodShape{Requests: landing.Quantities{"cpu": raydemand.Whole(8)}}}}
-	d.Pods = addon.PodsOf([]nodepool.Worker{{Pod: "w", Group: "cpu", Node: "n", CreatedAt: begin, ScheduledAt: begin}})
+	d.Pods = addon.LatestOf([]nodepool.Worker{{Pod: "w", Group: "cpu", Node: "n", CreatedAt: begin, ScheduledAt: begin}})
 	d.Snapshot.Nodes = []planner.Node{{Pod: "w", Group: "cpu", State: planner.Running, Total: eight, Available: raydemand.Bundle{},
 		Activity: []string{raydemand.ActiveWorkers}}}
 	see := func(at time.Time) {

@@ -26,7 +26,7 @@ func Of(pods []ledger.Pod, d *addon.Decision, book *price.Book) []ledger.Pod {
 			s.requested[pod] = true
 		}
 	}
-	workers := d.Pods.List()
+	workers := d.Pods.Get()
 	for i := range workers {
 		pods = s.add(pods, &workers[i])
 	}

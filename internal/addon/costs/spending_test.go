@@ -46,7 +46,7 @@ func world(change func(*addon.Decision, *nodepool.Worker, *planner.Node)) *addon
 	if change != nil {
 		change(d, &w, &n)
 	}
-	d.Pods = addon.PodsOf([]nodepool.Worker{w})
+	d.Pods = addon.LatestOf([]nodepool.Worker{w})
 	if n.Pod != "" {
 		d.Snapshot.Nodes = []planner.Node{n}
 	}
