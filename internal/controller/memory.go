@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -124,7 +125,7 @@ func (m *memory) forgetFormerGroups(v *observe.View) (gone func(group string) bo
 	}
 	gone = func(group string) bool { return !exists[group] }
 	m.shapes.Forget(gone)
-	m.breakers.Forget(gone)
+	maps.DeleteFunc(m.breakers, func(group string, _ *observe.Breaker) bool { return gone(group) })
 	m.refusals.Forget(gone)
 	m.Patches.reverts.Forget(gone)
 	return gone

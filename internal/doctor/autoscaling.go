@@ -252,7 +252,6 @@ func networkCloses(x *inventory, o *Object, report reporter) {
 		Seen: orNotSet(rules.String())})
 }
 
-// matching returns the label selector of these labels.
 func matching(labels any) map[string]any { return map[string]any{"matchLabels": labels} }
 
 func scaleGated(_ *inventory, g rayGroup, report reporter) {

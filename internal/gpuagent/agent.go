@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,17 +116,8 @@ func (a *Agent) Step(ctx context.Context, now time.Time) error {
 	}
 	a.published, a.confirmed = &report, now
 	if written {
-		a.log.Info("published the state of the cards", "cards", len(report.Cards), "unhealthy", unhealthy(report))
+		bad := slices.DeleteFunc(slices.Clone(report.Cards), func(c gpuinfo.Card) bool { return c.Healthy })
+		a.log.Info("published the state of the cards", "cards", len(report.Cards), "unhealthy", len(bad))
 	}
 	return nil
-}
-
-func unhealthy(report sharing.AgentReport) int {
-	n := 0
-	for _, card := range report.Cards {
-		if !card.Healthy {
-			n++
-		}
-	}
-	return n
 }

@@ -16,7 +16,6 @@ import (
 	"heliostat.dev/heliostat/pkg/nodepool/price"
 )
 
-// features are the flags of optional features.
 type features struct {
 	protectBusy bool
 	// consolidateAfter is how long a worker must be used a little before it is drained because others have room for

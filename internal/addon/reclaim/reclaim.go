@@ -210,7 +210,6 @@ func (f *feature) hold(o *addon.Cycle, room *whatIf, held []member) {
 	o.Awaits = after.beyond(free).launches
 }
 
-// ask asks what RayClusters could give back.
 func (f *feature) ask(others []member) {
 	f.market.mu.Lock()
 	for i := range others {

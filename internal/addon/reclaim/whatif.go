@@ -91,11 +91,6 @@ func (r room) beyond(base room) room {
 	return more
 }
 
-// same reports whether as much demand and as many pods have room.
-func (r room) same(other room) bool {
-	return r.capped == other.capped && maps.Equal(r.waiting, other.waiting)
-}
-
 func (r room) none() bool { return len(r.launches)+len(r.waiting) == 0 }
 
 func beyond(now, base map[string]int64) map[string]int64 {
@@ -127,7 +122,10 @@ func (w *whatIf) fewest(offers []giveback.Offer, left int64, than rank) *taking 
 	if all.none() {
 		return nil
 	}
-	suffice := func(some []giveback.Offer) bool { return gain(some).same(all) }
+	suffice := func(some []giveback.Offer) bool {
+		got := gain(some)
+		return got.capped == all.capped && maps.Equal(got.waiting, all.waiting)
+	}
 	chosen := least(offers, suffice)
 	if within := upTo(chosen, left); len(within) < len(chosen) {
 		if some := gain(within); !some.none() {

@@ -189,7 +189,6 @@ func positive(amounts ...*raydemand.Amount) bool {
 	return slices.ContainsFunc(amounts, func(a *raydemand.Amount) bool { return a != nil && *a > 0 })
 }
 
-// mostShownChanges is how many changes are shown.
 const mostShownChanges = 10
 
 func writeClusterChanges(p *Page, changes []apiv1.Decision) {

@@ -227,8 +227,3 @@ func (b Breakers) Open(group string, now time.Time) bool {
 func (b Breakers) NothingExpected(group string, placed bool, now time.Time) bool {
 	return b.Open(group, now) && !(placed && b[group].shortage)
 }
-
-// Forget forgets groups that are gone.
-func (b Breakers) Forget(gone func(group string) bool) {
-	maps.DeleteFunc(b, func(group string, _ *Breaker) bool { return gone(group) })
-}
