@@ -90,19 +90,20 @@ const (
 // make it delete busy ones. An immense minimum is never written into replicas (see minimumToWrite). What cannot be done
 // becomes a finding; an error means that the caller's numbers are invalid.
 func Targets(cluster Cluster, launch map[string]int, leaving []string) ([]Target, []raydemand.Finding, error) {
-	a := &targetCalculation{cluster: &cluster}
+	a, changes := &targetCalculation{cluster: &cluster}, len(leaving) > 0
 	for _, name := range slices.Sorted(maps.Keys(launch)) {
 		if launch[name] < 0 {
 			return nil, nil, fmt.Errorf("computing targets of %s: invalid number of pods to launch in group %q: %d",
 				cluster.Key, name, launch[name])
 		}
+		changes = changes || launch[name] > 0
 		if _, known := cluster.Group(name); !known && launch[name] > 0 {
 			a.report(UnknownGroup, "spec.workerGroupSpecs", name, "its launches are dropped",
 				"plan again with the RayCluster as it is now")
 		}
 	}
 	if cluster.Refused {
-		if len(leaving) > 0 || total(launch) > 0 {
+		if changes {
 			a.report(SpecRefused, "spec", "", "the operator does nothing until the spec is valid",
 				"fix what the Event InvalidRayClusterSpec names")
 		}
@@ -147,7 +148,10 @@ func (a *targetCalculation) target(group *WorkerGroup, launch int, leaving []Wor
 	launch = max(0, launch-a.replacedAnyway(group, goal, leaving))
 	returned := a.returned(group, hosts)
 	base := goal + len(returned)
-	lasting := max(base, a.lastingReplicas(group, hosts)+len(returned))
+	lasting := base
+	if a.cluster.InTreeAutoscaling { // without it, the operator itself deletes the replicas beyond the goal
+		lasting = max(base, a.existingReplicas(group, hosts)+len(returned))
+	}
 	desired := min(base, lasting-left)
 	if launch > 0 {
 		desired = lasting + (launch+hosts-1)/hosts - left
@@ -222,15 +226,6 @@ func replicaOf(w Worker) string {
 	return "pod " + w.Pod
 }
 
-// lastingReplicas counts the replicas that exist and are not leaving. Without in-tree autoscaling the operator deletes
-// whatever exceeds the goal by itself, so those beyond it do not count.
-func (a *targetCalculation) lastingReplicas(group *WorkerGroup, hosts int) int {
-	if !a.cluster.InTreeAutoscaling {
-		return 0
-	}
-	return a.existingReplicas(group, hosts)
-}
-
 // existingReplicas counts the replicas that exist and stay.
 func (a *targetCalculation) existingReplicas(group *WorkerGroup, hosts int) int {
 	pods, replicas := 0, map[string]bool{}
@@ -268,14 +263,6 @@ func (a *targetCalculation) replacedAnyway(group *WorkerGroup, goal int, leaving
 		}
 	}
 	return max(0, min(unnamed, goal-a.existingReplicas(group, 1)-named))
-}
-
-func total(launch map[string]int) int {
-	sum := 0
-	for _, n := range launch {
-		sum += n
-	}
-	return sum
 }
 
 func groupField(group *WorkerGroup) string {

@@ -91,18 +91,11 @@ func (b Bundle) Equal(other Bundle) bool {
 
 // String returns the bundle in a readable form, with names in byte order: {CPU 1, GPU 0.5}.
 func (b Bundle) String() string {
-	var s strings.Builder
-	s.WriteByte('{')
-	for i, name := range b.Names() {
-		if i > 0 {
-			s.WriteString(", ")
-		}
-		s.WriteString(name)
-		s.WriteByte(' ')
-		s.WriteString(b[name].String())
+	amounts := b.Names()
+	for i, name := range amounts {
+		amounts[i] = name + " " + b[name].String()
 	}
-	s.WriteByte('}')
-	return s.String()
+	return "{" + strings.Join(amounts, ", ") + "}"
 }
 
 // AddedByRay reports whether Ray adds a resource of this name when a node starts. A group that has had nodes is known

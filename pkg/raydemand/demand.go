@@ -33,11 +33,7 @@ const (
 
 // Valid reports whether s is one of Ray's four strategies.
 func (s Strategy) Valid() bool {
-	switch s {
-	case Pack, Spread, StrictPack, StrictSpread:
-		return true
-	}
-	return false
+	return slices.Contains([]Strategy{Pack, Spread, StrictPack, StrictSpread}, s)
 }
 
 // Gang is a placement group, or the part of one that is not placed yet. Its bundles are placed all or none.

@@ -27,16 +27,12 @@ type Owned struct {
 	Requests       []Request `json:"requests"`
 }
 
-// Before compares two requests in the one order of admission: by priority, then by age, then by name. It decides which
+// SortOwned sorts requests into the one order of admission: by priority, then by age, then by name. It decides which
 // requests of a namespace count if there are too many, and which are served first when there is not enough for all.
-func (o *Owned) Before(other *Owned) int {
-	return cmp.Or(
-		cmp.Compare(other.Priority, o.Priority), o.Since.Compare(other.Since), cmp.Compare(o.ID, other.ID))
-}
-
-// SortOwned sorts requests into the order of admission.
 func SortOwned(requests []Owned) {
-	slices.SortFunc(requests, func(a, b Owned) int { return a.Before(&b) })
+	slices.SortFunc(requests, func(a, b Owned) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 // Limits on what one request asks for. The CustomResourceDefinition says why, and has them all, as api/openapi.yaml

@@ -62,12 +62,10 @@ func AddCertain(
 
 // with returns a copy of labels with one more.
 func with(labels map[string]string, key, value string) map[string]string {
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	return labels
+	more := map[string]string{}
+	maps.Copy(more, labels)
+	more[key] = value
+	return more
 }
 
 // Open are the labels, and the accelerator type, that a new pod may turn out to have.

@@ -57,9 +57,6 @@ const (
 	NodeReady
 )
 
-// hasMachine reports whether the provider has started the machine.
-func (p Progress) hasMachine() bool { return p >= Launched }
-
 // progress returns what to expect of the claim at a moment.
 func (c *NodeClaim) progress(now time.Time) Progress {
 	switch {
@@ -248,7 +245,7 @@ func (p *placing) place(progress Progress, to *Incoming) {
 
 // add adds places on one claim's machine.
 func (c *Incoming) add(pods int, progress Progress, claim *NodeClaim) {
-	if progress.hasMachine() {
+	if progress >= Launched { // the provider has started the machine
 		c.Launched += pods
 	} else {
 		c.Requested += pods

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -74,8 +75,10 @@ func poolOfNodes(g sharing.Reader, name, provider string, nodes []sharing.NodeOb
 		if !node.Unschedulable {
 			pool.Schedulable++
 		}
-		zones[firstLabel(node, "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")] = true
-		types[firstLabel(node, "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")] = true
+		zones[cmp.Or(node.Labels["topology.kubernetes.io/zone"],
+			node.Labels["failure-domain.beta.kubernetes.io/zone"])] = true
+		types[cmp.Or(node.Labels["node.kubernetes.io/instance-type"],
+			node.Labels["beta.kubernetes.io/instance-type"])] = true
 		for _, taint := range node.Taints {
 			if taint.Key != cordonTaint.Key {
 				taints[taint.String()]++
@@ -109,15 +112,6 @@ func added(sums, more map[string]int64) map[string]int64 {
 		sums[name] += n
 	}
 	return sums
-}
-
-func firstLabel(node sharing.NodeObject, keys ...string) string {
-	for _, key := range keys {
-		if value := node.Labels[key]; value != "" {
-			return value
-		}
-	}
-	return ""
 }
 
 func listed[V any](set map[string]V) []string {

@@ -52,11 +52,8 @@ func (s Spec) node(reader sharing.Reader) (Node, bool) {
 	read := reader.Read(*s.Shape)
 	labels := s.Shape.Labels
 	if _, set := labels[reader.PoolLabel]; reader.PoolLabel != "" && !set {
-		labels = maps.Clone(labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[reader.PoolLabel] = s.Name
+		labels = map[string]string{reader.PoolLabel: s.Name}
+		maps.Copy(labels, s.Shape.Labels)
 	}
 	return Node{
 		Name: s.Name, Declared: true, Ready: true, Labels: labels, Taints: s.Shape.Taints,

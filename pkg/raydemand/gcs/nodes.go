@@ -2,6 +2,7 @@ package gcs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -40,10 +41,7 @@ func (d *decoder) nodes(
 		nodes = append(nodes, d.node(id, n, labels[id]))
 	}
 	slices.SortFunc(nodes, func(a, b raydemand.Node) int {
-		if c := strings.Compare(a.Instance, b.Instance); c != 0 {
-			return c
-		}
-		return bytes.Compare(a.ID[:], b.ID[:])
+		return cmp.Or(strings.Compare(a.Instance, b.Instance), bytes.Compare(a.ID[:], b.ID[:]))
 	})
 	return nodes
 }

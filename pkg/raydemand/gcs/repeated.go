@@ -42,12 +42,6 @@ func (r *stateReply) repeats(wire []byte) bool {
 	return r.last != nil && r.fingerprint == r.last.fingerprint && r.version > r.last.version
 }
 
-func (c *Client) lastReading() *reading {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.last
-}
-
 // readState reads the state. The version in the request is always 0: a version ahead of the server's counter kills the
 // GCS (docs/reference/facts.md#state-version).
 func (c *Client) readState(ctx context.Context, reply *stateReply) error {

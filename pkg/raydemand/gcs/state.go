@@ -45,7 +45,9 @@ func (c *Client) Repeats(ctx context.Context, fingerprint uint64) (raydemand.Sta
 func (c *Client) state(ctx context.Context, known uint64) (raydemand.State, error) {
 	ctx, cancel := within(ctx, c.config.Timeout) // all calls share one timeout
 	defer cancel()
-	last := c.lastReading()
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
 	bare := last != nil && last.state.Fingerprint == known
 	reply := &stateReply{bare: bare, last: last}
 	err := c.readState(ctx, reply)

@@ -2,7 +2,6 @@ package decode
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -149,11 +148,6 @@ func limited(all []raydemand.Finding) (kept []raydemand.Finding) {
 		}
 	}
 	return kept
-}
-
-// ErrorsSince reports whether an error was added after the first mark findings.
-func (f *Report) ErrorsSince(mark int) bool {
-	return slices.ContainsFunc(f.All[mark:], func(x raydemand.Finding) bool { return x.Severity == raydemand.Error })
 }
 
 // Amount rounds up to 1/10000, finer than the 1/1000 that Kubernetes counts CPU in, and stops at the largest Amount.

@@ -152,7 +152,8 @@ func decodeGroup(
 	checkGroup(f, &group)
 	checkContainers(f, pod)
 	checkPodRules(f)
-	group.Broken = f.Report.ErrorsSince(mark)
+	isError := func(finding raydemand.Finding) bool { return finding.Severity == raydemand.Error }
+	group.Broken = slices.ContainsFunc(f.Report.All[mark:], isError)
 	return group, pod
 }
 

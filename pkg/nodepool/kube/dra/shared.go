@@ -30,8 +30,9 @@ type reach struct {
 func (o *Objects) reach() (nodes map[string]*reach, several uint64) {
 	byPool := map[pool][]*resourcev1.ResourceSlice{}
 	for _, name := range slices.Sorted(maps.Keys(o.slices)) {
-		from := poolOf(o.slices[name])
-		byPool[from] = append(byPool[from], o.slices[name])
+		slice := o.slices[name]
+		from := pool{slice.Spec.Driver, slice.Spec.Pool.Name}
+		byPool[from] = append(byPool[from], slice)
 	}
 	asked, bits := o.pods(), map[*resourcev1.Device]uint64{}
 	split := map[*resourcev1.ResourceSlice]slicePair{}

@@ -80,10 +80,6 @@ func (p pool) compare(other pool) int {
 	return cmp.Or(strings.Compare(p.driver, other.driver), strings.Compare(p.name, other.name))
 }
 
-func poolOf(slice *resourcev1.ResourceSlice) pool {
-	return pool{slice.Spec.Driver, slice.Spec.Pool.Name}
-}
-
 // ByNode returns what is supplied on each node that has devices, and what is supplied on all others. A node whose
 // slices and claims did not change keeps its answer.
 func (o *Objects) ByNode() (nodes map[string]Supply, others Supply) {

@@ -13,7 +13,9 @@ import (
 // be 50 ms. A node that was never seen says nothing: the watch of nodes may be behind, and Ray does not take a drain
 // back.
 func (w *Watch) markGoing(cluster *nodepool.Cluster) {
-	claims := w.claims.departures()
+	w.claims.mu.Lock()
+	leaving := w.claims.leaving // it is never changed
+	w.claims.mu.Unlock()
 	bad := badGPUs{}
 	if view := w.nodes.view.Load(); view != nil {
 		bad = view.badGPUs
@@ -29,7 +31,7 @@ func (w *Watch) markGoing(cluster *nodepool.Cluster) {
 			notice = departure.Of(departure.NodeGone, "the Node no longer exists")
 		}
 		node := w.nodes.byName[worker.Node]
-		machine := departure.Earlier(claims[worker.Node], node.going)
+		machine := departure.Earlier(leaving[worker.Node], node.going)
 		if cameAfter(worker, machine, node.goes) {
 			machine = machine.AsWarning()
 		}
@@ -55,13 +57,6 @@ func cameAfter(w *nodepool.Worker, machine *departure.Notice, goes time.Time) bo
 		goes = machine.Since // of the NodeClaim
 	}
 	return !goes.IsZero() && w.ScheduledAt.After(goes.Add(settles))
-}
-
-// departures returns the nodes whose NodeClaims are being deleted. The map is never changed.
-func (c *claimWatch) departures() map[string]*departure.Notice {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.leaving
 }
 
 // noteLeaving keeps what a NodeClaim says about the end of its node. The caller holds mu.
