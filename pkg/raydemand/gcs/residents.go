@@ -1,9 +1,9 @@
 package gcs
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"heliostat.dev/heliostat/api/proto/raypb"
 	"heliostat.dev/heliostat/pkg/raydemand"
@@ -79,4 +79,4 @@ func residentOf(actor *raypb.ActorTableData) (raydemand.Resident, error) {
 }
 
 // nilID reports whether an id names nothing: Ray writes no bytes, or only 0xff.
-func nilID(id []byte) bool { return len(bytes.TrimLeft(id, "\xff")) == 0 }
+func nilID(id []byte) bool { return !slices.ContainsFunc(id, func(b byte) bool { return b != 0xff }) }
