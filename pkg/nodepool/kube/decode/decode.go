@@ -229,5 +229,3 @@ func ownerOf(metadata Fields) nodepool.Owner {
 	}
 	return nodepool.Owner{}
 }
-
-func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
