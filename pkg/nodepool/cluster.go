@@ -330,11 +330,6 @@ type Worker struct {
 	IP      string
 	// Node is the name of the pod's node; empty until the pod is scheduled. Pool is the node's pool, empty if unknown.
 	Node, Pool string
-	// Counted says that what pods take of the pod's node includes the pod. That may be later than Node is known, and
-	// even later than the pod joins Ray: until then, Uncounted is set. Neither is set if the node is unknown.
-	Counted, Uncounted bool
-	// NodeGone says that the pod's Node object no longer exists, so its machine is dead.
-	NodeGone bool
 	// Going is what says that the pod or its machine is about to go, or nil. All hosts of a multi-host replica go with
 	// the first one.
 	Going *departure.Notice
@@ -343,38 +338,42 @@ type Worker struct {
 	GPUs map[string]bool
 	// Grace is how long the pod may take to end after an eviction.
 	Grace time.Duration
+	// Counted says that what pods take of the pod's node includes the pod. That may be later than Node is known, and
+	// even later than the pod joins Ray: until then, Uncounted is set. Neither is set if the node is unknown.
+	Counted, Uncounted bool
+	// NodeGone says that the pod's Node object no longer exists, so its machine is dead.
+	NodeGone bool
 	// Terminating: the pod has a deletionTimestamp. Failed: its phase is Failed or Succeeded, and the operator will
 	// replace it.
 	Terminating, Failed bool
 	// Running: the Ray container runs. Ready: the pod is ready.
 	Running, Ready bool
-	// Waits is why the Ray container does not run yet, for example ImagePullBackOff; empty if the kubelet says nothing.
-	Waits string
 	// Returned says that workersToDelete names the pod, but a Ray node has started in it since or is starting, so the
 	// name is to be removed from the list.
 	Returned bool
+	// Gated says that a scheduling gate holds the pod back, for example for quota, so no node is needed yet.
+	Gated bool
+	// NodePromised says that the latest message of a node autoscaler is that a node is being added. ByKarpenter: that
+	// message is from Karpenter, which then tries again, perhaps with another NodePool, without reporting that on the
+	// pod.
+	NodePromised, ByKarpenter bool
+	// RefusedAfterLaunch says that Karpenter refuses the pod although it requested a machine for it before: everything
+	// it tried since is exhausted.
+	RefusedAfterLaunch bool
+	// Waits is why the Ray container does not run yet, for example ImagePullBackOff; empty if the kubelet says nothing.
+	Waits string
 	// FailedWhy is what Kubernetes says about a failed pod, for example UnexpectedAdmissionError.
 	FailedWhy string
 	// Unschedulable is the scheduler's message while it cannot place the pod.
 	Unschedulable string
-	// Gated says that a scheduling gate holds the pod back, for example for quota, so no node is needed yet.
-	Gated bool
 	// GangHeld is the name of a gang scheduler and what it says while it holds the pod back for others of its gang,
 	// which says nothing about nodes; empty if none does. Unschedulable is then empty.
 	GangHeld string
 	// NodeRefused is the latest message of a node autoscaler if it says that no node can be added for the pod.
-	// NodePromised says that the latest message is that a node is being added.
-	NodeRefused  string
-	NodePromised bool
+	NodeRefused string
 	// PromisedAt is when the node autoscaler reported that a node is being added; zero if it did not.
 	PromisedAt time.Time
-	// ByKarpenter: that message is from Karpenter.
-	// Karpenter then tries again, perhaps with another NodePool, without reporting that on the pod.
-	ByKarpenter bool
-	// RefusedAfterLaunch says that Karpenter refuses the pod although it requested a machine for it before: everything
-	// it tried since is exhausted.
-	RefusedAfterLaunch bool
-	Guard              Guard
+	Guard      Guard
 	// Consumes names the ProvisioningRequest whose capacity the pod uses; empty if it uses none.
 	Consumes string
 	// The moments that are known; zero if unknown.

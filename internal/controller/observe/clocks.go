@@ -69,7 +69,7 @@ func lasted(since, now time.Time) time.Duration {
 }
 
 // Use is what a node shows of its use.
-type Use int
+type Use uint8
 
 const (
 	// Unused: nothing is in use.

@@ -41,9 +41,9 @@ type NodeClocks struct {
 
 type nodeClock struct {
 	use       Use
+	joined    bool // the node is none of the first reading
 	usedSince time.Time
 	seen      time.Time // when a reading first showed the node
-	joined    time.Time // zero for a node of the first reading
 	// unused is since when the node has had no use, and idleSince when Ray's own idle time began, as of the last
 	// reading; zero while the node is not idle, and without the defect.
 	unused, idleSince time.Time
@@ -75,10 +75,7 @@ func (c *NodeClocks) Observe(now time.Time, nodes []raydemand.Node, defect bool)
 		}
 		known := c.nodes[n.ID]
 		if known == nil {
-			known = &nodeClock{seen: now}
-			if !first {
-				known.joined = now
-			}
+			known = &nodeClock{seen: now, joined: !first}
 			c.nodes[n.ID] = known
 		}
 		if use := UseOf(n); known.usedSince.IsZero() || gap > unseen || known.use != use {
@@ -127,8 +124,8 @@ func (c *NodeClocks) IdleFor(now time.Time, node *raydemand.Node) time.Duration 
 	if n != nil && !n.unused.IsZero() {
 		idle = max(idle, c.read.Sub(n.unused))
 	}
-	if n != nil && !n.joined.IsZero() {
-		idle = min(idle, now.Sub(n.joined))
+	if n != nil && n.joined {
+		idle = min(idle, now.Sub(n.seen))
 	}
 	return idle
 }
