@@ -5,7 +5,6 @@
 package attached
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -106,11 +105,9 @@ type Objects[E Named, T comparable] struct {
 	triedOnce sync.Once
 
 	mu sync.RWMutex
-	// Guarded by mu. cluster names the RayCluster that an object is for, which is in the same namespace. state says by
-	// namespace what is known of the objects.
-	all     byCluster[T]
-	cluster map[types.NamespacedName]string
-	state   map[string]State
+	// Guarded by mu. state says by namespace what is known of the objects.
+	all   byCluster[T]
+	state map[string]State
 }
 
 // untyped are objects of a kind that the API server may not have.
@@ -122,7 +119,7 @@ func New[E Named, T comparable](c Config, kind Kind[E, T]) *Objects[E, T] {
 		c.Namespaces = []string{metav1.NamespaceAll}
 	}
 	o := &Objects[E, T]{config: c, kind: kind, tried: make(chan struct{}), all: byCluster[T]{},
-		cluster: map[types.NamespacedName]string{}, state: map[string]State{}}
+		state: map[string]State{}}
 	for _, namespace := range c.Namespaces {
 		o.state[namespace] = State{Unknown: "they have not been read yet"}
 	}
@@ -155,7 +152,8 @@ func (o *Objects[E, T]) Await(ctx context.Context) error {
 // Store takes what is read of a namespace, or of all.
 func (o *Objects[E, T]) Store(namespace string) *reflector.Store[E] {
 	return &reflector.Store[E]{
-		Put: o.put, Remove: o.remove, Strip: o.kind.Strip,
+		Added: func(object E) { o.put(object, true) }, Put: func(object E) { o.put(object, false) },
+		Remove: o.remove, Strip: o.kind.Strip,
 		ReplaceAll: func(list []E, _ string) { o.replace(namespace, list, State{Tried: true}) },
 	}
 }
@@ -168,13 +166,18 @@ func (o *Objects[E, T]) Unread(namespace, why string) {
 	}
 }
 
-// put keeps an object. One that is no longer for a RayCluster, because its owner was removed, is forgotten.
-func (o *Objects[E, T]) put(object E) {
+// put keeps an object. One that is no longer for a RayCluster, because its owner was removed, is forgotten. Nothing is
+// known of an object that was added, and looking for it at all RayClusters took 7 % of the CPU time of a fleet of 5,000.
+func (o *Objects[E, T]) put(object E, added bool) {
 	now, is := o.kind.Read(object)
+	var before Object[T]
+	var was bool
 	o.mu.Lock()
-	before, was := o.drop(object, now.Cluster)
+	if !added {
+		before, was = o.drop(object, now.Cluster)
+	}
 	if is {
-		o.add(object.GetName(), now)
+		o.all.add(object.GetName(), now)
 	}
 	o.mu.Unlock()
 	if was && (!is || before.Cluster != now.Cluster) {
@@ -202,27 +205,24 @@ func (o *Objects[E, T]) remove(object E) {
 	}
 }
 
-// add keeps an object. The caller holds mu.
-func (o *Objects[E, T]) add(name string, object Object[T]) {
-	o.all.add(name, object)
-	o.cluster[types.NamespacedName{Namespace: object.Cluster.Namespace, Name: name}] = object.Cluster.Name
-}
-
-// drop forgets an object, and returns what was known of it. is is the RayCluster that it is for now, if any: somebody
-// may have made it one for another. The caller holds mu.
-func (o *Objects[E, T]) drop(object E, is nodepool.ClusterKey) (before Object[T], was bool) {
-	at := types.NamespacedName{Namespace: cmp.Or(is.Namespace, object.GetNamespace()), Name: object.GetName()}
-	cluster, was := o.cluster[at]
-	if !was {
-		return before, false
+// drop forgets an object, and returns what was known of it. It is likely for a RayCluster, and somebody may have made
+// it one for another. The caller holds mu.
+func (o *Objects[E, T]) drop(object E, likely nodepool.ClusterKey) (before Object[T], was bool) {
+	key, name := likely, object.GetName()
+	if _, was = o.all[likely][name]; !was {
+		for key = range o.all {
+			if _, was = o.all[key][name]; was && key.Namespace == object.GetNamespace() {
+				break
+			}
+			was = false
+		}
 	}
-	key := nodepool.ClusterKey{Namespace: at.Namespace, Name: cluster}
-	before = o.all[key][at.Name]
-	delete(o.cluster, at)
-	if delete(o.all[key], at.Name); len(o.all[key]) == 0 {
-		delete(o.all, key)
+	if before = o.all[key][name]; was {
+		if delete(o.all[key], name); len(o.all[key]) == 0 {
+			delete(o.all, key)
+		}
 	}
-	return before, true
+	return before, was
 }
 
 // replace takes a whole list of a namespace, or of all: the first one, the one after a watch broke, or none if they
@@ -244,16 +244,9 @@ func (o *Objects[E, T]) replace(namespace string, list []E, state State) (news b
 		if namespace == metav1.NamespaceAll || key.Namespace == namespace {
 			changed[key] = news || !maps.EqualFunc(before, fresh[key], o.same)
 			delete(o.all, key)
-			for name := range before {
-				delete(o.cluster, types.NamespacedName{Namespace: key.Namespace, Name: name})
-			}
 		}
 	}
-	for _, objects := range fresh {
-		for name, object := range objects {
-			o.add(name, object)
-		}
-	}
+	maps.Copy(o.all, fresh)
 	allTried := !slices.ContainsFunc(o.config.Namespaces, func(each string) bool { return !o.state[each].Tried })
 	o.mu.Unlock()
 	if allTried {

@@ -51,10 +51,10 @@ func TestObjectsOfARayCluster(t *testing.T) {
 		{"the list of another namespace", func() {
 			o.Store("other").ReplaceAll([]*unstructured.Unstructured{object("other", "a", "llm", "9")}, "")
 		}, []nodepool.ClusterKey{other}, []string{"1"}, []string{"9"}},
-		{"the same again", func() { o.put(object("ml", "a", "llm", "1")) }, nil, []string{"1"}, []string{"9"}},
-		{"a change", func() { o.put(object("ml", "a", "llm", "2")) }, []nodepool.ClusterKey{llm}, []string{"2"}, []string{"9"}},
-		{"another owner", func() { o.put(object("ml", "a", "asr", "2")) }, []nodepool.ClusterKey{llm, asr}, nil, []string{"9"}},
-		{"no owner", func() { o.put(object("ml", "a", "", "2")) }, []nodepool.ClusterKey{asr}, nil, []string{"9"}},
+		{"the same again", func() { o.put(object("ml", "a", "llm", "1"), false) }, nil, []string{"1"}, []string{"9"}},
+		{"a change", func() { o.put(object("ml", "a", "llm", "2"), false) }, []nodepool.ClusterKey{llm}, []string{"2"}, []string{"9"}},
+		{"another owner", func() { o.put(object("ml", "a", "asr", "2"), false) }, []nodepool.ClusterKey{llm, asr}, nil, []string{"9"}},
+		{"no owner", func() { o.put(object("ml", "a", "", "2"), false) }, []nodepool.ClusterKey{asr}, nil, []string{"9"}},
 		{"its end, which says nothing new", func() { o.remove(object("ml", "a", "", "2")) }, nil, nil, []string{"9"}},
 		{"an end", func() { o.remove(object("other", "a", "", "")) }, []nodepool.ClusterKey{other}, nil, nil},
 	} {
@@ -67,7 +67,7 @@ func TestObjectsOfARayCluster(t *testing.T) {
 				step.told, step.llm, step.other)
 		}
 	}
-	o.put(object("ml", "a", "llm", "1"))
+	o.put(object("ml", "a", "llm", "1"), true)
 	if clusters := o.Clusters(); !slices.Equal(clusters, []nodepool.ClusterKey{llm}) {
 		t.Errorf("objects are for %v", clusters)
 	}
@@ -87,12 +87,12 @@ func TestAReadingThatMeansTheSameIsKeptAndIsNoNews(t *testing.T) {
 	llm, changes := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, 0
 	o := New(Config{Changed: func(nodepool.ClusterKey) { changes++ }},
 		Kind[*unstructured.Unstructured, string]{Read: read, Same: func(before, now string) bool { return before[0] == now[0] }})
-	o.put(object("ml", "a", "llm", "1 first"))
-	o.put(object("ml", "a", "llm", "1 second"))
+	o.put(object("ml", "a", "llm", "1 first"), true)
+	o.put(object("ml", "a", "llm", "1 second"), false)
 	if values, _ := o.Of(llm, "uid"); changes != 1 || !slices.Equal(values, []string{"1 second"}) {
 		t.Errorf("%v after %d changes", values, changes)
 	}
-	if o.put(object("ml", "a", "llm", "2")); changes != 2 {
+	if o.put(object("ml", "a", "llm", "2"), false); changes != 2 {
 		t.Errorf("%d changes, want 2", changes)
 	}
 }

@@ -8,8 +8,8 @@ import (
 // Store passes what a reflector reads to functions for one type of object. It keeps nothing itself. Objects of another
 // type, which Strip does not turn into this one, are ignored.
 type Store[T any] struct {
-	// Put takes an object that was added or that changed.
-	Put func(object T)
+	// Put takes an object that changed, and Added one that was added; without Added, Put takes both.
+	Put, Added func(object T)
 	// Remove takes the last known state of an object that was deleted.
 	Remove func(object T)
 	// ReplaceAll takes a whole list with its resource version: the first list, or the one after a watch broke.
@@ -23,7 +23,13 @@ type Store[T any] struct {
 func (s *Store[T]) Transformer() toolscache.TransformFunc { return s.Strip }
 
 // Add takes an object that was added.
-func (s *Store[T]) Add(object any) error { return s.Update(object) }
+func (s *Store[T]) Add(object any) error {
+	if typed, ok := s.typed(object); ok && s.Added != nil {
+		s.Added(typed)
+		return nil
+	}
+	return s.Update(object)
+}
 
 // Update takes an object that changed.
 func (s *Store[T]) Update(object any) error {
