@@ -167,7 +167,7 @@ func (o *Objects[E, T]) Unread(namespace, why string) {
 }
 
 // put keeps an object. One that is no longer for a RayCluster, because its owner was removed, is forgotten. Nothing is
-// known of one that was added: looking for it at all RayClusters took 7 % of the CPU time of a fleet of 5,000.
+// known of one that was added, so no other RayCluster is searched for it: new pods are frequent in a large fleet.
 func (o *Objects[E, T]) put(object E, added bool) {
 	now, is := o.kind.Read(object)
 	var before Object[T]

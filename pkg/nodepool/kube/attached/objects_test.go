@@ -67,7 +67,7 @@ func TestObjectsOfARayCluster(t *testing.T) {
 				step.told, step.llm, step.other)
 		}
 	}
-	o.put(object("ml", "a", "llm", "1"), true)
+	_ = o.Store("ml").Add(object("ml", "a", "llm", "1"))
 	if clusters := o.Clusters(); !slices.Equal(clusters, []nodepool.ClusterKey{llm}) {
 		t.Errorf("objects are for %v", clusters)
 	}
@@ -87,7 +87,7 @@ func TestAReadingThatMeansTheSameIsKeptAndIsNoNews(t *testing.T) {
 	llm, changes := nodepool.ClusterKey{Namespace: "ml", Name: "llm"}, 0
 	o := New(Config{Changed: func(nodepool.ClusterKey) { changes++ }},
 		Kind[*unstructured.Unstructured, string]{Read: read, Same: func(before, now string) bool { return before[0] == now[0] }})
-	o.put(object("ml", "a", "llm", "1 first"), true)
+	_ = o.Store("ml").Add(object("ml", "a", "llm", "1 first"))
 	o.put(object("ml", "a", "llm", "1 second"), false)
 	if values, _ := o.Of(llm, "uid"); changes != 1 || !slices.Equal(values, []string{"1 second"}) {
 		t.Errorf("%v after %d changes", values, changes)
